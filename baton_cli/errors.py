@@ -18,5 +18,9 @@ class BatonError(Exception):
         self.hint = hint
         self.exit_code = exit_code
 
+    def value(self) -> dict[str, str]:
+        """The error as JSON answers carry it."""
+        return {"code": self.code, "message": self.message, "hint": self.hint}
+
     def __str__(self) -> str:
         return f"{self.code}: {self.message}"

@@ -1,0 +1,106 @@
+"""What the command files share: their common options, and the controller of the project they speak of."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from baton_cli import context, output
+from baton_cli import project as projects
+from baton_cli.errors import USAGE, BatonError
+from baton_cli.project import Project
+
+if TYPE_CHECKING:
+    from baton_cli.controller import SessionController
+    from baton_cli.observer import Observer
+
+ProjectOption = Annotated[
+    Path | None,
+    typer.Option("--project", metavar="PATH", help="The project; by default found from the current folder."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
+TokenOption = Annotated[
+    str, typer.Option("--token", metavar="TOKEN", help="The claim token; - reads it from standard input.")
+]
+
+
+def progress(json_mode: bool) -> Callable[[str], None]:
+    """Tells of slow steps on standard error, on a terminal only."""
+    if json_mode or not output.is_terminal(sys.stderr):
+        return lambda _text: None
+    return lambda text: output.write(f"baton: {output.escape(text)}\n", sys.stderr)
+
+
+@contextmanager
+def controller(
+    path: Path | None, *, assignment: str | None = None, json_mode: bool = False
+) -> Iterator[SessionController]:
+    """The controller of the named project, else of the one an assignment id leads to, else of the current folder."""
+    from baton_cli.controller import SessionController
+
+    with context.opened(locate(path, assignment), create=True, progress=progress(json_mode)) as surroundings:
+        yield SessionController(surroundings)
+
+
+@contextmanager
+def observer(path: Path | None, *, assignment: str | None = None) -> Iterator[Observer]:
+    """The same for verbs that only look: nothing is created, and the protocol is not imported."""
+    from baton_cli.observer import Observer
+
+    with context.opened(locate(path, assignment), create=False) as surroundings:
+        yield Observer(surroundings)
+
+
+def locate(path: Path | None, assignment: str | None = None) -> Project:
+    """Which project is meant."""
+    if path is not None or assignment is None:
+        return projects.find(path)
+    return projects.from_assignment(assignment)
+
+
+def token(given: str) -> str:
+    """A token as it was given, or the first line of standard input for `-`."""
+    if given != "-":
+        return given
+    line = sys.stdin.readline().strip()
+    if not line:
+        raise BatonError("no_token", "there is no token on standard input", "write it there, on one line", USAGE)
+    return line
+
+
+def only_change(controls: SessionController, named: str | None) -> str:
+    """The change a ticket belongs to: the one named, or the only one there is."""
+    if named is not None:
+        return named
+    changes = projects.changes(controls.context.project)
+    if len(changes) == 1:
+        return changes[0]
+    raise BatonError(
+        "which_change",
+        f"this project has {len(changes)} changes: {', '.join(changes[:5]) or 'none'}",
+        "name the ticket as change#1.2",
+        USAGE,
+    )
+
+
+TicketArgument = Annotated[str, typer.Argument(help="1.2, or change#1.2 when there are several changes.")]
+WhyOption = Annotated[
+    str | None,
+    typer.Option("--why", metavar="W", help="The reason; it is recorded with your name."),
+]
+
+
+def decide(decision: str, ticket: str, why: str | None, path: Path | None, json_mode: bool) -> None:
+    """The body that all operator decisions share."""
+    change, separator, _ = ticket.rpartition("#")
+    with controller(path, json_mode=json_mode) as controls:
+        answer = controls.decide(only_change(controls, change if separator else None), ticket, decision, why)
+    said = f"{decision}: {answer['ticket']}"
+    if answer["notice"]:
+        said += f"\n{output.escape(answer['notice'])}"
+    output.emit(answer, json_mode=json_mode, text=said)

@@ -1,0 +1,316 @@
+"""SessionController: the only scheduler. Each verb is a short list of stages; every face prints what it returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from baton_cli.context import Context
+from baton_cli.core import actions as answers
+from baton_cli.core.actions import HAND_OUTS
+from baton_cli.core.facts import Change
+from baton_cli.core.frontier import TicketView, progress
+from baton_cli.core.lifecycle import Assignment, State, Terminal
+from baton_cli.core.receipt import BATON, Authority
+from baton_cli.errors import USAGE, BatonError
+from baton_cli.flow import (
+    claim,
+    decide,
+    emit,
+    handout,
+    integrate,
+    load,
+    prepare,
+    recover,
+    seal,
+    setting_up,
+    settle,
+    tick,
+)
+from baton_cli.flow.integrate import Integrated
+from baton_cli.flow.parts import checkout, detection, tickets, tokens
+from baton_cli.flow.parts.tickets import Loaded
+from baton_cli.store import assignments
+from baton_cli.store import plans as store_plans
+
+MAX_CAPACITY = 5
+
+
+@dataclass
+class Round:
+    """One call of `actions`, as its stages pass it on."""
+
+    name: str
+    session: str
+    capacity: int
+    take_over: str | None
+    loaded: Loaded
+    change: Change
+    setup: tuple[str, ...]
+    notices: list[str] = field(default_factory=list)
+    integrated: Integrated = field(default_factory=Integrated)
+    stopped: BatonError | None = None
+    pending: list[dict[str, Any]] = field(default_factory=list)
+    prepared: list[Assignment] = field(default_factory=list)
+
+
+class SessionController:
+    """The verbs of the protocol on one project. Values in, values out; the CLI, the adapter and `drive` only print them."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+
+    # -- actions ------------------------------------------------------------------------------------------------
+
+    def actions(
+        self, change: str, session: str, capacity: int = MAX_CAPACITY, take_over: str | None = None
+    ) -> dict[str, Any]:
+        """What the session must do next, as `baton.actions/1`."""
+        if not 1 <= capacity <= MAX_CAPACITY:
+            raise BatonError(
+                "bad_capacity", f"capacity {capacity} is not between 1 and {MAX_CAPACITY}", "leave it out for 5", USAGE
+            )
+        if not session.strip():
+            raise BatonError(
+                "bad_session", "the session id is empty", "pass `new` the first time, then the id of the answer", USAGE
+            )
+        claim.refuse_agents(self.context, session)
+        work = self._load(change, tokens.new_session() if session == "new" else session, capacity, take_over)
+        for stage in (self._recover, self._vouch, self._integrate, self._tidy, self._claim, self._prepare):
+            stage(work)
+        handed = self._hand_out(work)
+        if not handed and work.integrated.busy is not None and self._queued(work):
+            for stage in (self._integrate_waiting, self._tidy, self._claim, self._prepare):
+                stage(work)
+            handed = self._hand_out(work)
+        return self._emit(work, handed)
+
+    def _load(self, name: str, session: str, capacity: int, take_over: str | None) -> Round:
+        """Parse tasks.md and record a new revision. A broken plan still lets interrupted integrations finish."""
+        try:
+            loaded = load.load(self.context, name)
+        except BatonError:
+            known = store_plans.get_change(self.context.store, name)
+            if known is not None:
+                recover.finish_merges(self.context, known)
+            raise
+        change = recover.start(self.context, loaded.change)
+        work = Round(name, session, capacity, take_over, loaded, change, self._setup())
+        if loaded.revision.number == 1 and any(
+            check.source == "detected" for ticket in loaded.plan.tickets for check in ticket.checks
+        ):
+            work.notices.append("the checks are detected, not configured: see `baton plan`, fix them with `baton init`")
+        work.notices.extend(loaded.fates)
+        return work
+
+    def _setup(self) -> tuple[str, ...]:
+        configured = self.context.config.setup
+        return configured if configured is not None else detection.detected(self.context.project.root).setup
+
+    def _recover(self, work: Round) -> None:
+        """Finish what was interrupted, end what has no ticket any more, expire leases."""
+        work.stopped = recover.finish_merges(self.context, work.change)
+        work.notices.extend(recover.supersede(self.context, self._views(work), work.name))
+        recover.expire(self.context, work.name, work.take_over)
+
+    def _vouch(self, work: Round) -> None:
+        """An agent that ended well and could not seal: Baton runs the same checks itself."""
+        for assignment in recover.vouchable(self.context, work.name):
+            try:
+                seal.seal(self.context, assignment.id, BATON)
+            except BatonError as refusal:
+                work.notices.append(f"{assignment.ticket}: {refusal.message}")
+
+    def _integrate(self, work: Round) -> None:
+        """Integrate what is sealed, if the lock is free."""
+        work.integrated = integrate.integrate(self.context, work.name, work.setup, wait=False)
+        work.stopped = work.integrated.stopped or work.stopped
+
+    def _integrate_waiting(self, work: Round) -> None:
+        """The same with nothing else to do: wait for whoever holds the lock."""
+        holder = work.integrated.busy or {}
+        self.context.progress(f"waiting for the integration lock of process {holder.get('pid', '?')}")
+        work.integrated = integrate.integrate(self.context, work.name, work.setup, wait=True)
+        work.stopped = work.integrated.stopped or work.stopped
+
+    def _tidy(self, work: Round) -> None:
+        """Tick what is integrated; remove its worktrees."""
+        work.notices.extend(tick.tick_all(work.loaded.folder.tasks, tick.due(self._views(work)), self.context.progress))
+        work.notices.extend(recover.clear_worktrees(self.context, work.name))
+
+    def _claim(self, work: Round) -> None:
+        """Claim what fits, unless the session's last answer may not have arrived, or the change is paused."""
+        if work.change.paused is not None:
+            return
+        work.pending = handout.pending(self.context, work.name, work.session)
+        if not work.pending:
+            claim.claim(
+                self.context,
+                work.loaded.plan,
+                work.loaded.ticket_ids,
+                session=work.session,
+                capacity=work.capacity,
+                checkout=checkout.snapshot(self.context),
+            )
+
+    def _prepare(self, work: Round) -> None:
+        """Worktree and packet for each claim of this session that was never handed out."""
+        work.prepared = []
+        if work.change.paused is not None or work.pending:
+            return
+        views = self._views(work)
+        for view in views:
+            held = view.assignment
+            if (
+                held is None
+                or held.state is not State.CLAIMED
+                or held.attempt.session != work.session
+                or held.attempt.batch
+            ):
+                continue
+            self.context.progress(f"preparing {view.key}")
+            ready = prepare.prepare(
+                self.context, work.change, work.loaded.folder, work.loaded.plan, held, views, work.setup
+            )
+            if ready.state is State.CLAIMED:
+                work.prepared.append(ready)
+
+    def _hand_out(self, work: Round) -> list[dict[str, Any]]:
+        return work.pending or handout.hand_out(self.context, work.change, work.prepared, self._answer(work, []))
+
+    def _emit(self, work: Round, handed: list[dict[str, Any]]) -> dict[str, Any]:
+        """The answer, whatever it holds."""
+        found = handed or emit.without_hand_outs(
+            self.context, work.change, self._views(work), work.session, work.stopped
+        )
+        return self._answer(work, found)
+
+    def _answer(self, work: Round, actions: list[dict[str, Any]]) -> dict[str, Any]:
+        if work.stopped is not None and actions and actions[0]["kind"] in (*HAND_OUTS, "wait"):
+            work.notices.append(f"nothing is integrated now: {work.stopped.message}")
+        return answers.answer(
+            project=str(self.context.project.root),
+            change=work.name,
+            session=work.session,
+            revision=work.loaded.revision.number,
+            progress=progress(self._views(work)),
+            actions=actions,
+            notices=list(dict.fromkeys(work.notices)),
+        )
+
+    def _views(self, work: Round) -> tuple[TicketView, ...]:
+        work.loaded = tickets.refreshed(work.loaded, load.read_document(work.loaded.folder))
+        return tickets.views(self.context, work.loaded)
+
+    def _queued(self, work: Round) -> bool:
+        return bool(assignments.of_change(self.context.store, work.name, [State.SEALED]))
+
+    # -- bind, seal, reconcile ----------------------------------------------------------------------------------
+
+    def bind(self, assignment_id: str, claim_token: str, agent: str) -> dict[str, Any]:
+        """Record the agent of an attempt, as `baton.bind/1`."""
+        assignment = settle.bind(self.context, assignment_id, claim_token, agent)
+        return self._settled("bind", assignment, "reconcile when the agent has ended", agent=agent)
+
+    def seal(self, assignment_id: str, authority: Authority) -> dict[str, Any]:
+        """Run the packet's checks and keep the receipt, as `baton.seal/1`."""
+        sealed = seal.seal(self.context, assignment_id, authority)
+        assignment = sealed.assignment
+        extra = {"head": assignment.sealed_head, "receipt": assignment.receipt, "fresh": sealed.fresh}
+        return self._settled(
+            "seal", assignment, "end your turn: the session reconciles", **extra, **self._isolation(assignment)
+        )
+
+    def assignment_at(self, place: Path) -> str:
+        """The assignment in whose worktree `place` is. Error: `not_in_worktree`."""
+        return seal.assignment_at(self.context, place)
+
+    def reconcile(
+        self,
+        assignment_id: str,
+        claim_token: str,
+        terminal: Terminal,
+        agent: str | None = None,
+        note: str | None = None,
+    ) -> dict[str, Any]:
+        """Settle an attempt after its completion notice, as `baton.reconcile/1`."""
+        assignment = settle.record_ending(self.context, assignment_id, claim_token, terminal, agent, note)
+        notices: list[str] = []
+        if assignment.state is State.SEALED:
+            done = integrate.integrate(self.context, assignment.change, self._setup(), wait=False)
+            if done.stopped is not None:
+                notices.append(done.stopped.message)
+            assignment = assignments.get(self.context.store, assignment_id)
+        if assignment.state is State.INTEGRATED:
+            notices.extend(self._tick(assignment.change))
+            notices.extend(recover.clear_worktrees(self.context, assignment.change))
+            assignment = assignments.get(self.context.store, assignment_id)
+        extra: dict[str, Any] = self._isolation(assignment)
+        if notices:
+            extra["notices"] = notices
+        return self._settled(
+            "reconcile", assignment, "call actions with your session", detail=assignment.detail, **extra
+        )
+
+    def _tick(self, change: str) -> tuple[str, ...]:
+        try:
+            loaded = load.load(self.context, change)
+        except BatonError as error:
+            return (f"not ticked yet: {error.message}",)
+        return tick.tick_all(loaded.folder.tasks, tick.due(tickets.views(self.context, loaded)), self.context.progress)
+
+    def _isolation(self, assignment: Assignment) -> dict[str, Any]:
+        own = f"{self.context.project.prefix}/" if self.context.project.prefix else ""
+        own += f"openspec/changes/{assignment.change}/tasks.md"
+        said = checkout.leak(assignment.attempt.checkout, checkout.snapshot(self.context), own)
+        if said is None:
+            return {}
+        running = [
+            item.ticket for item in assignments.of_change(self.context.store, assignment.change, [State.CLAIMED])
+        ]
+        return {"isolation": f"{said}; in flight: {', '.join(running[:5]) or 'nothing'}"}
+
+    def _settled(self, verb: str, assignment: Assignment, following: str, **extra: Any) -> dict[str, Any]:
+        return {
+            "schema": f"baton.{verb}/1",
+            "assignment_id": assignment.id,
+            "ticket": assignment.ticket,
+            "state": assignment.state.value,
+            "reason": assignment.reason,
+            "next": following,
+            **extra,
+        }
+
+    # -- set-up and decisions --------------------------------------------------------------------------------------------------
+
+    def init(self) -> dict[str, Any]:
+        """Write baton.toml unless it is there, as `baton.init/1`."""
+        return setting_up.init(self.context)
+
+    def decide(self, change: str, ticket: str, decision: str, why: str | None) -> dict[str, Any]:
+        """`done`, `skip`, `reopen`, `retry` or `abandon`, as `baton.decision/1`."""
+        loaded = load.load(self.context, change)
+        row = recover.start(self.context, loaded.change)
+        recover.finish_merges(self.context, row)
+        view = decide.find(tickets.views(self.context, loaded), ticket)
+        reason = why if decision == "retry" else decide.need_why(why)
+        notice = None
+        if decision in decide.DECISIONS:
+            decide.finish(self.context, row, view, decision, reason or "")
+            self._tick(loaded.change)
+        elif decision == "reopen":
+            decide.reopen(self.context, row, view, reason or "")
+            notice = tick.write(loaded.folder.tasks, view.planned.ticket, done=False)
+        elif decision == "retry":
+            decide.retry(self.context, view, reason)
+        else:
+            decide.abandon(self.context, view, reason or "")
+        return {
+            "schema": "baton.decision/1",
+            "change": loaded.change,
+            "ticket": view.key,
+            "decision": decision,
+            "notice": notice,
+            "next": "call actions",
+        }

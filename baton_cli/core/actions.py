@@ -1,0 +1,169 @@
+"""The answer of `actions`: values decided here, executed elsewhere, and kept under the size that harnesses keep whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from baton_cli.core.frontier import Progress, Status, TicketView
+from baton_cli.core.lifecycle import Assignment, State
+from baton_cli.core.prompt import TITLE_LIMIT, shorten
+
+SCHEMA = "baton.actions/1"
+ANSWER_LIMIT = 8_000
+LIST_LIMIT = 10
+HAND_OUTS = ("dispatch", "recover", "resolve_merge")
+
+REMEDIES = {
+    "manual": "do it by hand, then: baton done {ticket} --why '...' (or: baton skip {ticket} --why '...')",
+    "no_verification": "give it a sub-bullet `- verify: COMMAND` in tasks.md, or write [verify] commands in {root}/baton.toml",
+    "ambiguous_identity": "give the tickets ids of their own (1.1, 1.2 ...) or different texts in tasks.md",
+    "exhausted": "read the log, then: baton retry {ticket} (or repair it in its worktree and seal)",
+    "setup_failed": "repair the set-up ([worktree] setup in baton.toml), then: baton retry {ticket}",
+}
+
+
+def iso(seconds: float) -> str:
+    """Seconds since the epoch as ISO 8601 in UTC, to the second."""
+    from datetime import datetime, timezone
+
+    return datetime.fromtimestamp(int(seconds), timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def text_of(answer: Mapping[str, Any]) -> str:
+    """The answer as it is printed: one line of JSON."""
+    return json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
+
+
+def at_most(names: Iterable[str], limit: int = LIST_LIMIT) -> list[str]:
+    """A list of names that stays readable: the first few, then how many more."""
+    known = list(names)
+    return known if len(known) <= limit else [*known[:limit], f"and {len(known) - limit} more"]
+
+
+def hand_out(
+    kind: str, assignment: Assignment, *, title: str, cwd: str, packet: str, prompt: str, extra: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A dispatch, recover or resolve_merge action."""
+    return {
+        "kind": kind,
+        "assignment_id": assignment.id,
+        "claim_token": assignment.attempt.claim_token,
+        "ticket": assignment.ticket,
+        "title": shorten(title, TITLE_LIMIT),
+        "attempt": assignment.attempt.number,
+        "cwd": cwd,
+        "branch": assignment.branch,
+        "packet": packet,
+        "prompt": prompt,
+        "lease_expires_at": iso(assignment.attempt.lease_expires_at),
+        **extra,
+    }
+
+
+def wait(session: str, in_flight: Sequence[Assignment], reason: str) -> dict[str, Any]:
+    """Nothing to hand out, something running. Tokens are shown for the caller's own claims only."""
+    entries: list[Any] = []
+    for assignment in in_flight[:LIST_LIMIT]:
+        attempt = assignment.attempt
+        entry = {
+            "assignment_id": assignment.id,
+            "ticket": assignment.ticket,
+            "state": assignment.state.value,
+            "agent": attempt.agent,
+            "session": attempt.session,
+            "since": iso(attempt.claimed_at),
+            "last_evidence_at": iso(attempt.evidence_at),
+        }
+        if attempt.session == session and assignment.state is State.CLAIMED:
+            entry["claim_token"] = attempt.claim_token
+        entries.append(entry)
+    if len(in_flight) > LIST_LIMIT:
+        entries.append(f"and {len(in_flight) - LIST_LIMIT} more")
+    return {"kind": "wait", "reason": reason, "in_flight": entries}
+
+
+def blocked(reason: str, tickets: Sequence[str], detail: str, remedy: str) -> dict[str, Any]:
+    """Something only a person can settle."""
+    return {"kind": "blocked", "reason": reason, "tickets": at_most(tickets), "detail": detail, "remedy": remedy}
+
+
+def blocked_tickets(views: Iterable[TicketView], command: str, root: str) -> list[dict[str, Any]]:
+    """One `blocked` action for each reason, in plan order. `command` is how Baton is called, `root` the project."""
+    groups: dict[str, list[TicketView]] = {}
+    for view in views:
+        if view.status is Status.BLOCKED and view.reason:
+            groups.setdefault(view.reason, []).append(view)
+    actions = []
+    for reason, members in groups.items():
+        first = members[0]
+        detail = f"{first.key}: {shorten(first.planned.ticket.title, TITLE_LIMIT)}"
+        if first.assignment is not None and first.assignment.detail:
+            detail += f" ({shorten(first.assignment.detail, 200)})"
+        remedy = REMEDIES[reason].format(ticket=first.key, root=root).replace("baton ", f"{command} ", 1)
+        actions.append(blocked(reason, [view.key for view in members], detail, remedy))
+    return actions
+
+
+def complete(progress: Progress, branch: str, head: str, target: str | None, change: str) -> dict[str, Any]:
+    """Every ticket of the latest revision is finished."""
+    onto = f" to {target}" if target else ""
+    return {
+        "kind": "complete",
+        "total": progress.total,
+        "integrated": progress.integrated,
+        "external": progress.external,
+        "attested": progress.attested,
+        "skipped": progress.skipped,
+        "integration_branch": branch,
+        "integration_head": head,
+        "then": f"merge {branch}{onto}, commit the ticks in tasks.md, then: openspec archive {change}",
+    }
+
+
+def answer(
+    *, project: str, change: str, session: str, revision: int, progress: Progress, actions: Sequence[Mapping[str, Any]],
+    notices: Sequence[str] = (),
+) -> dict[str, Any]:  # fmt: skip
+    """The whole answer. `fit` decides beforehand how many hand-outs it can hold."""
+    kinds = {str(action["kind"]) for action in actions}
+    state = "complete" if "complete" in kinds else "blocked" if kinds == {"blocked"} else "active"
+    value: dict[str, Any] = {
+        "schema": SCHEMA,
+        "project": project,
+        "change": change,
+        "session": session,
+        "revision": revision,
+        "state": state,
+        "progress": {name: getattr(progress, name) for name in Progress.__slots__},
+        "actions": list(actions),
+        "next": next_step(kinds, session),
+    }
+    if notices:
+        value["notices"] = [shorten(notice, 300) for notice in notices[:3]]
+    return value
+
+
+def next_step(kinds: set[str], session: str) -> str:
+    """One sentence for the caller."""
+    again = f'call actions again with session "{session}"'
+    if kinds & set(HAND_OUTS):
+        return f"Give each action's prompt to a subagent of its own, bind its id, reconcile when it ends, then {again}."
+    if "complete" in kinds:
+        return "Tell the user that the change is complete and what `then` says."
+    if "blocked" in kinds:
+        return f"Tell the user each blocked reason and its remedy; when it is settled, {again}."
+    return f"End your turn; at the next completion notice reconcile it, then {again}."
+
+
+def fit(hand_outs: Sequence[Mapping[str, Any]], frame: Mapping[str, Any], limit: int = ANSWER_LIMIT) -> int:
+    """How many of the hand-outs, in order, the answer `frame` (made without them) can hold. At least one."""
+    size = len(text_of(frame))
+    held = 0
+    for action in hand_outs:
+        size += len(text_of(action)) + 1
+        if size >= limit and held:
+            break
+        held += 1
+    return held

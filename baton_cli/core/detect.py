@@ -1,0 +1,172 @@
+"""Checks and set-up read off a project's files, for projects without a `baton.toml`. Names and text in, commands out.
+
+Several ecosystems at one root: the checks of all of them count, in the fixed order Python, Node, Rust, Go, because a
+ticket that breaks one half of a repository is not finished. A Makefile's `test` target counts only where nothing else
+was found: it nearly always calls the very same tools, and would run everything twice.
+Set-up is only named together with a check that needs it, and never installs into the user's own environment:
+`requirements.txt` and a `pyproject.toml` without a lock file get none.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+# What is looked at, at the project's root. A trailing "/" is a folder; of lock files only the presence counts.
+DETECT_FILES: tuple[str, ...] = (
+    "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "pytest.ini", ".pytest.ini", "tox.ini",
+    "conftest.py", "tests/", "test/", "uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock",
+    "package.json", "package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "yarn.lock", ".yarnrc.yml",
+    "bun.lock", "bun.lockb",
+    "Cargo.toml", "go.mod", "GNUmakefile", "makefile", "Makefile",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Detected:
+    """Shell commands that check the project, the set-up they need, and for each command the reason it was chosen."""
+
+    commands: tuple[str, ...]
+    setup: tuple[str, ...]
+    why: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    command: str
+    why: str
+    setup: str | None = None
+
+
+def detect(files: Mapping[str, str]) -> Detected:
+    """What `files` (name at the project's root -> text; see `DETECT_FILES`) says. Nothing found: three empty tuples.
+
+    pytest ends with 5 when it collects no test, so a project whose tests are all still to be written starts out red.
+    """
+    found = [hit for hit in (_python(files), _node(files), _rust(files), _go(files)) if hit is not None]
+    if not found:
+        found = [hit for hit in (_make(files),) if hit is not None]
+    return Detected(
+        commands=tuple(hit.command for hit in found),
+        setup=tuple(hit.setup for hit in found if hit.setup is not None),
+        why=tuple(hit.why for hit in found),
+    )
+
+
+# lock file -> how it runs pytest, how it sets up, and what it adds when pytest is an optional extra
+_PYTHON_LOCKS = (
+    ("uv.lock", "uv run pytest -q", "uv sync", " --all-extras"),
+    ("poetry.lock", "poetry run pytest -q", "poetry install", " --all-extras"),
+    ("pdm.lock", "pdm run pytest -q", "pdm install", " -G :all"),
+    ("Pipfile.lock", "pipenv run pytest -q", "pipenv sync --dev", ""),
+)
+_PYTEST_CONFIG = (
+    ("pyproject.toml", re.compile(r"^\s*\[tool\.pytest\b", re.M)),
+    ("setup.cfg", re.compile(r"^\s*\[tool:pytest\]", re.M)),
+    ("tox.ini", re.compile(r"^\s*\[pytest\]", re.M)),
+)
+_PYTEST_NEEDED = re.compile(r"(?<![\w.-])pytest(?![\w.-])")
+_EXTRA = re.compile(r"^\s*\[project\.optional-dependencies\](.*?)(?=^\s*\[(?!\[)[\w.\"-]+\]\s*$|\Z)", re.M | re.S)
+
+
+def _python(files: Mapping[str, str]) -> _Found | None:
+    seen = _pytest_evidence(files)
+    if seen is None:
+        return None
+    for lock, command, setup, extras in _PYTHON_LOCKS:
+        if lock in files:
+            extra = _EXTRA.search(files.get("pyproject.toml", ""))
+            if extra is not None and _PYTEST_NEEDED.search(extra.group(1)):
+                setup += extras
+            return _Found(command, f"{seen}; {lock} names the environment", setup)
+    # `python3 -m` puts the worktree itself first on the import path, so its code is tested and not an installed copy of
+    # another checkout; and it uses the Python that is active, where a bare `pytest` may be a tool installed on its own.
+    return _Found("python3 -m pytest -q", f"{seen}; run as a module so that the worktree's own code is imported")
+
+
+def _pytest_evidence(files: Mapping[str, str]) -> str | None:
+    """Why this looks like a project tested with pytest, or None."""
+    for name in ("pytest.ini", ".pytest.ini"):
+        if name in files:
+            return name
+    for name, pattern in _PYTEST_CONFIG:
+        if pattern.search(files.get(name, "")):
+            return f"pytest is configured in {name}"
+    marks = ("pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "tox.ini")
+    project = [name for name in marks if name in files]
+    for name in project:
+        if _PYTEST_NEEDED.search(files[name]):
+            return f"{name} asks for pytest"
+    if "conftest.py" in files:
+        return "conftest.py"
+    for folder in ("tests/", "test/"):
+        # a tests folder beside nothing but a package.json is not Python's
+        if folder in files and project:
+            return f"{project[0]} and {folder}"
+    return None
+
+
+def _node(files: Mapping[str, str]) -> _Found | None:
+    package = _json(files.get("package.json", ""))
+    scripts = package.get("scripts")
+    script = scripts.get("test") if isinstance(scripts, dict) else None
+    # npm's own placeholder: echo "Error: no test specified" && exit 1
+    if not isinstance(script, str) or not script.strip() or "no test specified" in script:
+        return None
+    tool = _node_tool(files, package)
+    why = 'package.json has a "test" script'
+    if tool == "pnpm":
+        return _Found("pnpm test", why, "pnpm install --frozen-lockfile")
+    if tool == "yarn":
+        frozen = "--immutable" if ".yarnrc.yml" in files else "--frozen-lockfile"
+        return _Found("yarn test", why, f"yarn install {frozen}")
+    if tool == "bun":
+        return _Found("bun run test", why, "bun install --frozen-lockfile")
+    if "package-lock.json" in files or "npm-shrinkwrap.json" in files:
+        return _Found("npm test", why, "npm ci")
+    if package.get("dependencies") or package.get("devDependencies"):
+        # without the option a lock file would appear, and a worktree with a new file in it is not clean
+        return _Found("npm test", why, "npm install --no-package-lock")
+    return _Found("npm test", why)
+
+
+def _node_tool(files: Mapping[str, str], package: Mapping[str, object]) -> str:
+    """The package manager: the one that `packageManager` names, if its lock file is there; else the first lock file."""
+    locks = {
+        "npm": "package-lock.json" in files or "npm-shrinkwrap.json" in files,
+        "pnpm": "pnpm-lock.yaml" in files,
+        "yarn": "yarn.lock" in files,
+        "bun": "bun.lock" in files or "bun.lockb" in files,
+    }
+    named = str(package.get("packageManager", "")).split("@")[0]
+    if locks.get(named):
+        return named
+    return next((tool for tool, present in locks.items() if present), "npm")
+
+
+def _rust(files: Mapping[str, str]) -> _Found | None:
+    return _Found("cargo test", "Cargo.toml") if "Cargo.toml" in files else None
+
+
+def _go(files: Mapping[str, str]) -> _Found | None:
+    return _Found("go test ./...", "go.mod") if "go.mod" in files else None
+
+
+_TARGETS = re.compile(r"^(?![\t#.])([^:=#\n]+?)\s*::?(?!=)", re.M)
+
+
+def _make(files: Mapping[str, str]) -> _Found | None:
+    name = next((name for name in ("GNUmakefile", "makefile", "Makefile") if name in files), None)  # make's own order
+    if name is not None and any("test" in match.group(1).split() for match in _TARGETS.finditer(files[name])):
+        return _Found("make test", f'{name} has a "test" target')
+    return None
+
+
+def _json(text: str) -> dict[str, object]:
+    try:
+        value = json.loads(text.removeprefix("\ufeff") or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}

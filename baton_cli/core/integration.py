@@ -1,0 +1,163 @@
+"""Integration, decided before anything moves: whose turn it is, what still has to be proved, what the commit says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from baton_cli.core import canonical
+from baton_cli.core.lifecycle import Assignment, State
+from baton_cli.core.prompt import shorten
+from baton_cli.core.receipt import SealedReceipt
+
+GATE_SCHEMA = "baton.gate/1"
+DECISION_SCHEMA = "baton.decision/1"
+SUBJECT_LIMIT = 72
+RIGHT_OF_WAY_AFTER = 2
+_HOLDS_THE_WAY = (State.CONFLICTED, State.CLAIMED, State.SEALED)
+
+
+def queue(open_assignments: Iterable[Assignment]) -> tuple[Assignment, ...]:
+    """The sealed assignments of a change in the order in which they are integrated: oldest seal first.
+
+    One that conflicted twice has right of way: while it is being repaired nothing overtakes it, so that it cannot
+    starve; once sealed it goes first.
+    """
+    everything = tuple(open_assignments)
+    order = sorted(
+        (item for item in everything if item.state is State.SEALED), key=lambda item: (item.sealed_at or 0.0, item.id)
+    )
+    urgent = sorted(
+        (item for item in everything if item.conflicts >= RIGHT_OF_WAY_AFTER and item.state in _HOLDS_THE_WAY),
+        key=lambda item: (item.created_at, item.id),
+    )
+    if not urgent:
+        return tuple(order)
+    first = urgent[0]
+    if first.state is not State.SEALED:
+        return ()
+    return (first, *(item for item in order if item.id != first.id))
+
+
+def unproved(
+    *, receipt: SealedReceipt, merged_tree: str, earlier: Iterable[str], proved: Iterable[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The commands that must still run on the merged tree, and those whose proof is the receipt itself.
+
+    The receipt proves its own commands only when the merged tree is the sealed tree and the worktree held nothing
+    that a clean checkout lacks. `earlier` are the commands of the tickets integrated before.
+    """
+    by_receipt = receipt.commands if receipt.clean_environment and merged_tree == receipt.tree else ()
+    known = {*by_receipt, *proved}
+    wanted = tuple(dict.fromkeys((*receipt.commands, *earlier)))
+    return tuple(command for command in wanted if command not in known), by_receipt
+
+
+def gate_record(tree: str, onto: str, checks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What the gate knew when the ref moved. Each check names its proof: receipt, earlier or gate (run now)."""
+    return {"schema": GATE_SCHEMA, "tree": tree, "onto": onto, "checks": [dict(check) for check in checks]}
+
+
+def merge_message(
+    *, title: str, change: str, key: str, fingerprint: str, receipt: SealedReceipt, gate: Mapping[str, Any]
+) -> str:
+    """The message of a ticket's merge commit: the evidence as its body, so that it travels with every clone."""
+    trailers = {
+        "Baton-Change": change,
+        "Baton-Ticket": f"{key} {fingerprint}",
+        "Baton-Assignment": receipt.assignment_id,
+        "Baton-Packet": receipt.packet,
+        "Baton-Receipt": receipt.digest,
+    }
+    return _message(title, (receipt.value, gate), trailers)
+
+
+def decision_message(
+    *, decision: str, title: str, change: str, key: str, fingerprint: str, who: str, why: str, at: str
+) -> str:
+    """The message of an operator's decision: it changes no file, but travels with the branch."""
+    value = {"schema": DECISION_SCHEMA, "decision": decision, "ticket": key, "who": who, "why": why, "at": at}
+    trailers = {"Baton-Change": change, "Baton-Ticket": f"{key} {fingerprint}", "Baton-Decision": decision}
+    return _message(f"{decision}: {title}", (value,), trailers)
+
+
+def _message(title: str, values: Sequence[Mapping[str, Any]], trailers: Mapping[str, str]) -> str:
+    subject = shorten("".join(char if char.isprintable() else " " for char in title), SUBJECT_LIMIT) or "(untitled)"
+    body = "\n".join(canonical.encode(value).decode("utf-8") for value in values)
+    return f"{subject}\n\n{body}\n\n" + "".join(f"{name}: {value}\n" for name, value in trailers.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a commit of ours says of itself."""
+
+    change: str
+    key: str
+    fingerprint: str
+    assignment_id: str | None
+    packet: str | None
+    receipt_digest: str | None
+    decision: str | None
+    receipt: Mapping[str, Any] | None
+    gate: Mapping[str, Any] | None
+
+
+def read_message(message: str) -> Evidence | None:
+    """The evidence in a commit message; None when it is no commit of ours."""
+    lines = message.rstrip("\n").split("\n")
+    trailers: dict[str, str] = {}
+    while lines and lines[-1].startswith("Baton-"):
+        name, separator, value = lines.pop().partition(": ")
+        if not separator:
+            return None
+        trailers[name] = value
+    key, _, fingerprint = trailers.get("Baton-Ticket", "").rpartition(" ")
+    if not key or "Baton-Change" not in trailers:
+        return None
+    values: dict[str, Mapping[str, Any]] = {}
+    for line in lines:
+        if line.startswith('{"'):
+            try:
+                value = json.loads(line)
+            except ValueError:
+                return None
+            values[str(value.get("schema"))] = value
+    return Evidence(
+        change=trailers["Baton-Change"],
+        key=key,
+        fingerprint=fingerprint,
+        assignment_id=trailers.get("Baton-Assignment"),
+        packet=trailers.get("Baton-Packet"),
+        receipt_digest=trailers.get("Baton-Receipt"),
+        decision=trailers.get("Baton-Decision"),
+        receipt=values.get("baton.receipt/1"),
+        gate=values.get(GATE_SCHEMA),
+    )
+
+
+def fault(
+    evidence: Evidence | None, *, change: str, tree: str, parents: Sequence[str], previous: str, previous_tree: str
+) -> str | None:
+    """What is wrong with a commit found on the integration branch after `previous`; None when it is ours and fits."""
+    if evidence is None:
+        return "it carries no evidence of Baton"
+    if evidence.change != change:
+        return f"it belongs to the change {evidence.change}"
+    if not parents or parents[0] != previous:
+        return "its first parent is not the commit before it"
+    if evidence.decision is not None:
+        return None if len(parents) == 1 and tree == previous_tree else "a decision must not change any file"
+    receipt, gate = evidence.receipt, evidence.gate
+    if receipt is None or gate is None or len(parents) != 2:
+        return "its receipt or gate record is missing"
+    sealed = dict(receipt)
+    claimed = sealed.pop("digest", None)
+    if claimed != evidence.receipt_digest or canonical.digest_of(sealed) != claimed:
+        return "its receipt was edited"
+    if parents[1] != receipt["head"] or gate["tree"] != tree or gate["onto"] != previous:
+        return "its receipt or gate record is for another commit"
+    if any(check["exit_code"] != 0 for check in (*receipt["checks"], *gate["checks"])):
+        return "one of its checks did not pass"
+    return None

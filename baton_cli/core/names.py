@@ -1,0 +1,35 @@
+"""Names that git and file systems accept, made from names that people wrote."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+_SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+def slug(name: str) -> str:
+    """A single path or ref component that stands for `name`: itself where it is plain, else a readable part and a digest.
+
+    Ref rules that matter: no `..`, no trailing dot or `.lock`, nothing but ASCII that every file system keeps apart.
+    """
+    if _SAFE.fullmatch(name) and ".." not in name and not name.endswith((".", ".lock")) and len(name) <= 60:
+        return name
+    plain = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[:40].strip("-")
+    mark = hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:6]
+    return f"{plain}-{mark}" if plain else mark
+
+
+def integration_branch(prefix: str, change: str) -> str:
+    """The branch on which the finished tickets of a change meet."""
+    return f"{prefix}/{slug(change)}/integration"
+
+
+def ticket_branch(prefix: str, change: str, ticket: str, mark: str) -> str:
+    """The branch of one assignment; `mark` keeps it apart from every other."""
+    return f"{prefix}/{slug(change)}/{slug(ticket)}-{mark}"
+
+
+def sealed_ref(assignment_id: str) -> str:
+    """The ref that keeps a sealed head reachable whatever happens to its branch."""
+    return f"refs/baton/sealed/{assignment_id}"

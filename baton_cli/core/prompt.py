@@ -1,0 +1,84 @@
+"""What a worker is told: enough by itself for an agent that has nothing else. Pure text with a hard size limit."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+PROMPT_LIMIT = 900
+TITLE_LIMIT = 80
+CUT = "… (whole text in the packet)"
+
+
+def shorten(text: str, limit: int, mark: str = "…") -> str:
+    """`text` on one line in at most `limit` characters."""
+    folded = " ".join(text.split())
+    return folded if len(folded) <= limit else folded[: max(0, limit - len(mark))].rstrip() + mark
+
+
+def seal_key(claim_token: str) -> str:
+    """The key that lets a worker seal and nothing else: it cannot be turned back into the claim token."""
+    return hashlib.sha256(b"baton.seal\0" + claim_token.encode()).hexdigest()[:24]
+
+
+def _compose(head: Sequence[str], text: str, tail: Sequence[str]) -> str:
+    room = PROMPT_LIMIT - sum(len(line) + 1 for line in (*head, *tail))
+    body = shorten(text, room - 1, CUT) if room > len(CUT) else ""
+    return "\n".join([*head, *([body] if body else []), *tail])
+
+
+def _limit(seconds: int) -> str:
+    return f"Give it {max(1, -(-seconds // 60))} min (DSH bash: timeoutMs {seconds * 1000})."
+
+
+def _tail(seal_command: str, seconds: int, closing_check: bool) -> list[str]:
+    lines = [
+        "Commit on this branch. Never edit tasks.md, stash, push, switch branches or touch other worktrees.",
+        "Last, run this until it prints `sealed`; only that counts. " + _limit(seconds),
+        seal_command,
+    ]
+    if closing_check:
+        lines.insert(1, "Nothing to change? Commit with --allow-empty and say what you checked.")
+    return lines
+
+
+def dispatch(
+    *, key: str, text: str, cwd: str, packet: str, seal_command: str, seconds: int, closing_check: bool
+) -> str:
+    """The prompt of a new assignment. `seconds` is the time that the seal's checks may take together."""
+    head = [f"Work only in {cwd} (cd there first).", f"Read the task packet: {packet}", f"Ticket {key}:"]
+    return _compose(head, text, _tail(seal_command, seconds, closing_check))
+
+
+def recover(
+    *, key: str, text: str, cwd: str, packet: str, seal_command: str, seconds: int, closing_check: bool, why: str
+) -> str:
+    """The prompt of a later attempt: what an earlier one left is still there; `why` says what failed."""
+    head = [
+        f"Work only in {cwd} (cd there first). Earlier work is in it: keep it, see git log and git status.",
+        f"Read the task packet: {packet}",
+        f"Ticket {key}. It is not accepted yet: {shorten(why, 260)}",
+    ]
+    return _compose(head, text, _tail(seal_command, seconds, closing_check))
+
+
+def resolve_merge(
+    *,
+    key: str,
+    text: str,
+    cwd: str,
+    packet: str,
+    seal_command: str,
+    seconds: int,
+    files: Sequence[str],
+    others: Sequence[str],
+) -> str:
+    """The prompt for a merge conflict that is in progress in the assignment's own worktree."""
+    named = ", ".join(files[:5]) + (f" and {len(files) - 5} more" if len(files) > 5 else "")
+    head = [
+        f"Work only in {cwd} (cd there first). A merge is in progress there.",
+        f"Resolve the conflicts in {shorten(named, 160)}: keep what both sides mean, then git add and git commit.",
+        f"Packet: {packet}",
+        f"Ticket {key}" + (f", in conflict with {', '.join(others[:3])}" if others else "") + ":",
+    ]
+    return _compose(head, text, _tail(seal_command, seconds, closing_check=False))

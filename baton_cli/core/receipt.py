@@ -1,0 +1,162 @@
+"""The receipt: what a seal proves, and the only door through which evidence enters an integration."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from baton_cli.core import canonical
+from baton_cli.errors import BatonError
+
+SCHEMA = "baton.receipt/1"
+
+# Files that decide what a check command runs. A change to one of them is flagged, not forbidden.
+CHECK_FILES = frozenset(
+    {
+        "package.json", "makefile", "gnumakefile", "pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml", "conftest.py",
+        "noxfile.py", "cargo.toml", "go.mod", "justfile", "taskfile.yml", ".pre-commit-config.yaml", "vitest.config.ts",
+        "vitest.config.js", "jest.config.js", "jest.config.ts", ".gitlab-ci.yml",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class SealedReceipt:
+    """A receipt that was checked against its packet and assignment. Only `verify` makes one."""
+
+    digest: str
+    assignment_id: str
+    packet: str
+    base: str
+    head: str
+    tree: str
+    commands: tuple[str, ...]
+    clean_environment: bool
+    value: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """Who asks for a seal: a worker with its `key`, an `operator` with a reason, or `baton` itself."""
+
+    kind: str
+    key: str | None = None
+    why: str | None = None
+
+
+BATON = Authority("baton")
+
+
+def touches_checks(paths: Sequence[str]) -> tuple[str, ...]:
+    """Those of the changed paths that can change what the checks run."""
+    return tuple(
+        path
+        for path in paths
+        if path.rsplit("/", 1)[-1].lower() in CHECK_FILES or path.startswith(".github/workflows/")
+    )
+
+
+def build(
+    *,
+    assignment_id: str,
+    attempt: int,
+    packet: str,
+    base: str,
+    head: str,
+    tree: str,
+    checks: Sequence[Mapping[str, Any]],
+    ignored: Sequence[str],
+    clean_environment: bool,
+    touched: Sequence[str],
+    empty_diff: bool,
+    operator: Mapping[str, str] | None,
+    versions: Mapping[str, str],
+    started_at: str,
+    sealed_at: str,
+) -> tuple[str, bytes]:
+    """The receipt's digest and bytes. Times are ISO 8601 in UTC, durations seconds."""
+    value: dict[str, Any] = {
+        "schema": SCHEMA,
+        "assignment_id": assignment_id,
+        "attempt": attempt,
+        "packet": packet,
+        "base": base,
+        "head": head,
+        "tree": tree,
+        "checks": [dict(check) for check in checks],
+        "ignored": list(ignored),
+        "clean_environment": clean_environment,
+        "touches_checks": list(touched),
+        "empty_diff": empty_diff,
+        "operator": dict(operator) if operator else None,
+        "versions": dict(versions),
+        "started_at": started_at,
+        "sealed_at": sealed_at,
+    }
+    value["digest"] = canonical.digest_of(value)
+    return value["digest"], canonical.encode(value)
+
+
+def read(body: bytes) -> dict[str, Any]:
+    """The receipt in these bytes; `receipt_edited` when its own digest does not fit what it says."""
+    try:
+        value = json.loads(body)
+        claimed = value.pop("digest")
+        schema = value["schema"]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise _refused("receipt_edited", "the receipt is not readable") from None
+    if schema != SCHEMA or canonical.digest_of(value) != claimed:
+        raise _refused("receipt_edited", "the receipt's digest does not fit its contents")
+    value["digest"] = claimed
+    return dict(value)
+
+
+def verify(
+    body: bytes,
+    *,
+    assignment_id: str,
+    base: str,
+    sealed_head: str,
+    receipt_digest: str,
+    packet_digest: str,
+    packet: Mapping[str, Any],
+) -> SealedReceipt:
+    """Check a receipt against what its assignment and packet say; refuse it with the code of the first thing wrong."""
+    value = read(body)
+    ran = value["checks"]
+    asked = [check["command"] for check in packet["checks"]]
+    wrong = (
+        (value["digest"] != receipt_digest, "receipt_edited", "it is not the receipt that was recorded"),
+        (value["assignment_id"] != assignment_id, "receipt_foreign", f"it belongs to {value['assignment_id']}"),
+        (value["packet"] != packet_digest, "packet_mismatch", "it was made for another packet"),
+        (
+            canonical.digest_of(packet) != packet_digest,
+            "packet_changed",
+            "the packet is not the one that was handed out",
+        ),
+        (value["base"] != base, "base_mismatch", "it was made on another base commit"),
+        (value["head"] != sealed_head, "head_mismatch", "it was made at another commit"),
+        ([check["command"] for check in ran] != asked, "checks_mismatch", "its checks are not the packet's"),
+        (not ran, "checks_mismatch", "it lists no check"),
+        (any(check["exit_code"] != 0 for check in ran), "check_failed", "one of its checks did not exit with 0"),
+    )
+    for is_wrong, code, what in wrong:
+        if is_wrong:
+            raise _refused(code, f"the receipt of {assignment_id} does not count: {what}")
+    return SealedReceipt(
+        digest=receipt_digest,
+        assignment_id=assignment_id,
+        packet=packet_digest,
+        base=base,
+        head=sealed_head,
+        tree=value["tree"],
+        commands=tuple(asked),
+        clean_environment=bool(value["clean_environment"]),
+        value=value,
+    )
+
+
+def _refused(code: str, message: str) -> BatonError:
+    return BatonError(code, message, "seal again in the worktree: only Baton's own run of the checks counts")

@@ -1,0 +1,140 @@
+"""Frontier -> claim, in one transaction, so that any number of processes give each ticket one owner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+from baton_cli import locks
+from baton_cli.context import Context
+from baton_cli.core import names
+from baton_cli.core.frontier import TicketView, claimable, room, survey
+from baton_cli.core.lifecycle import ORPHANED, Assignment, Attempt, Event, State
+from baton_cli.core.plan import Plan
+from baton_cli.errors import BatonError
+from baton_cli.flow.parts import tokens
+from baton_cli.store import assignments
+from baton_cli.store import plans as store_plans
+
+
+def refuse_agents(context: Context, session: str) -> None:
+    """A subagent sees the same tools as its parent but must not claim. Error: `agent_session`."""
+    for assignment in assignments.every_open(context.store):
+        if assignment.attempt.agent == session:
+            raise BatonError(
+                "agent_session",
+                f"{session!r} is the agent that works on {assignment.ticket}: a worker must not claim tickets",
+                "finish the ticket and run its seal command",
+            )
+
+
+def claim(
+    context: Context, plan: Plan, ticket_ids: dict[str, int], *, session: str, capacity: int, checkout: str
+) -> tuple[Assignment, ...]:
+    """Claim what fits: orphaned assignments first, then the frontier, both in plan order. Losing a race is no error."""
+    store, now = context.store, context.now()
+    orphans = assignments.of_change(store, plan.change, ORPHANED)
+    with _unlocked(context, orphans) as free:
+        with store.transaction():
+            views = survey(
+                plan,
+                ticket_ids,
+                store_plans.completions(store, plan.change),
+                assignments.of_change(store, plan.change),
+            )
+            places = room(session, capacity, context.config.parallel, assignments.every_open(store)).free
+            claimed: list[Assignment] = []
+            for view in claimable(views):
+                if len(claimed) >= places:
+                    break
+                if view.assignment is None:
+                    fresh = _new(context, plan.change, view, session, checkout, now)
+                    assignments.add(store, fresh)
+                    claimed.append(fresh)
+                elif view.assignment.id in free:
+                    again = _again(context, view.assignment, session, checkout, now)
+                    if again is not None:
+                        claimed.append(again)
+        return tuple(claimed)
+
+
+@contextmanager
+def _unlocked(context: Context, orphans: Sequence[Assignment]) -> Iterator[frozenset[str]]:
+    """Hold the lock of each orphan that nobody works on just now (file lock before database)."""
+    with ExitStack() as stack:
+        free = [
+            item.id
+            for item in orphans
+            if stack.enter_context(locks.assignment_lock(context.project, item.id, wait=False))
+        ]
+        yield frozenset(free)
+
+
+def _new(context: Context, change: str, view: TicketView, session: str, checkout: str, now: float) -> Assignment:
+    mark = tokens.new_mark()
+    branch = names.ticket_branch(
+        context.config.branch_prefix, change, view.planned.ticket.id or view.key.rpartition("#")[2], mark
+    )
+    return Assignment(
+        id=f"{context.project.digest}-{mark}",
+        change=change,
+        ticket_id=view.ticket_id,
+        ticket=view.key,
+        title=view.planned.ticket.title,
+        fingerprint=view.planned.ticket.fingerprint,
+        state=State.CLAIMED,
+        reason=None,
+        detail=None,
+        branch=branch,
+        worktree=context.worktree_name(f"{names.slug(change)}/{mark}"),
+        base=None,
+        packet=None,
+        placed=None,
+        prepared_at=None,
+        sealed_head=None,
+        receipt=None,
+        sealed_at=None,
+        onto=None,
+        refused_head=None,
+        conflicts=0,
+        integrated_commit=None,
+        removed_at=None,
+        kept=None,
+        created_at=now,
+        state_since=now,
+        attempt=_attempt(context, 1, session, checkout, now, "dispatch"),
+    )
+
+
+def _attempt(context: Context, number: int, session: str, checkout: str, now: float, kind: str) -> Attempt:
+    """A fresh attempt with a token of its own and a whole lease."""
+    return Attempt(
+        number=number,
+        session=session,
+        claim_token=tokens.new_token(),
+        agent=None,
+        claimed_at=now,
+        lease_expires_at=now + context.config.lease,
+        evidence_at=now,
+        start_head=None,
+        start_dirty=None,
+        checkout=checkout,
+        terminal=None,
+        note=None,
+        settled_at=None,
+        counted=False,
+        batch=None,
+        kind=kind,
+    )
+
+
+def _again(context: Context, assignment: Assignment, session: str, checkout: str, now: float) -> Assignment | None:
+    """Take over an orphaned assignment, or give it up when its attempts are used up."""
+    store = context.store
+    if assignments.counted_attempts(store, assignment.id) >= context.config.attempts:
+        assignments.move(
+            store, assignment, Event.GIVE_UP, now, reason=assignment.reason or "exhausted", detail=assignment.detail
+        )
+        return None
+    attempt = _attempt(context, assignment.attempt.number + 1, session, checkout, now, "recover")
+    return assignments.begin_attempt(store, assignment, Event.RECOVER, attempt, now, cause=assignment.state.value)

@@ -1,0 +1,177 @@
+"""An operator's decisions. Each records who and why; none deletes work."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from baton_cli import locks
+from baton_cli.context import Context
+from baton_cli.core import integration
+from baton_cli.core.actions import iso
+from baton_cli.core.facts import Change, Completion
+from baton_cli.core.frontier import FINISHED, TicketView
+from baton_cli.core.lifecycle import Assignment, Event, State
+from baton_cli.errors import USAGE, BatonError
+from baton_cli.flow.parts import branch, tokens
+from baton_cli.git import repo
+from baton_cli.store import assignments, events
+from baton_cli.store import plans as store_plans
+
+DECISIONS = {"done": "attested", "skip": "skipped"}
+
+
+def who() -> str:
+    """The person at the keyboard, as the system knows them."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid {os.getuid()}" if hasattr(os, "getuid") else "unknown"
+
+
+def find(views: Sequence[TicketView], name: str) -> TicketView:
+    """The ticket that `1.2` or `change#1.2` names now. Errors: `no_such_ticket`, `ambiguous_ticket`."""
+    exact = [view for view in views if view.key == name]
+    if exact:
+        return exact[0]
+    same = [view for view in views if name in (view.planned.ticket.id, view.key.rpartition("#")[2])]
+    if len(same) == 1:
+        return same[0]
+    if same:
+        keys = ", ".join(view.key for view in same[:5])
+        raise BatonError("ambiguous_ticket", f"{name!r} stands for several tickets", f"name one of {keys}")
+    raise BatonError(
+        "no_such_ticket", f"there is no ticket {name!r} in this change", "see `baton plan CHANGE` for the tickets"
+    )
+
+
+def need_why(why: str | None) -> str:
+    """The reason of a decision. Error: `no_reason`."""
+    if why is None or not why.strip():
+        raise BatonError("no_reason", "this decision needs a reason", "add --why 'the reason'", USAGE)
+    return why.strip()
+
+
+def finish(context: Context, change: Change, view: TicketView, decision: str, why: str) -> None:
+    """`done` or `skip`: recorded on the integration branch, so that it travels, then in the store."""
+    if view.status in FINISHED:
+        raise BatonError(
+            "already_finished",
+            f"{view.key} is {view.status.value} already",
+            "nothing to do; `baton reopen` takes it back",
+        )
+    held = view.assignment
+    if held is not None:
+        _end(context, held, Event.SUPERSEDE, f"ticket_{DECISIONS[decision]}")
+    with _on_branch(context, change, view, decision, why) as commit:
+        fact = Completion(
+            ticket_id=view.ticket_id,
+            kind=DECISIONS[decision],
+            fingerprint=view.planned.ticket.fingerprint,
+            assignment_id=None,
+            commit=commit,
+            checks=(),
+            who=who(),
+            why=why,
+            at=context.now(),
+        )
+        store_plans.complete(context.store, change.change, fact)
+
+
+@contextmanager
+def _on_branch(context: Context, change: Change, view: TicketView, decision: str, why: str) -> Iterator[str]:
+    """A commit that says the decision and changes no file, then one transaction for what the caller records with it."""
+    with locks.integration_lock(context.project, wait=True):
+        change = store_plans.get_change(context.store, change.change) or change
+        head = branch.head(context, change)
+        repository, now, ticket = context.project.repository, context.now(), view.planned.ticket
+        message = integration.decision_message(
+            decision=decision,
+            title=ticket.title,
+            change=change.change,
+            key=view.key,
+            fingerprint=ticket.fingerprint,
+            who=who(),
+            why=why,
+            at=iso(now),
+        )
+        commit = repo.commit_tree(repository, repo.tree(repository, head), (head,), message)
+        if not repo.update_ref(repository, change.integration_ref, commit, head):
+            raise BatonError("integration_moved", f"{change.integration_branch} was moved just now", "call again")
+        with context.store.transaction():
+            store_plans.set_integration_head(context.store, change.change, head, commit)
+            yield commit
+            events.append(context.store, now, change.change, decision, ticket=view.key, cause=who(), detail=why)
+
+
+def reopen(context: Context, change: Change, view: TicketView, why: str) -> None:
+    """Take back whatever finished a ticket. The integrated commit stays; the next work builds on it."""
+    if view.status not in FINISHED:
+        raise BatonError("not_finished", f"{view.key} is {view.status.value}", "only a finished ticket can be reopened")
+    with _on_branch(context, change, view, "reopen", why):
+        store_plans.revoke_completions(context.store, view.ticket_id, context.now())
+
+
+def _held(view: TicketView) -> Assignment:
+    if view.assignment is None:
+        raise BatonError(
+            "no_assignment", f"nobody works on {view.key} (it is {view.status.value})", "see `baton status`"
+        )
+    return view.assignment
+
+
+def _end(context: Context, assignment: Assignment, event: Event, reason: str) -> Assignment:
+    with locks.assignment_lock(context.project, assignment.id, wait=False) as held:
+        if not held:
+            raise BatonError(
+                "seal_running",
+                f"{assignment.ticket} is being sealed or integrated just now",
+                "wait for it, then call again",
+            )
+        with context.store.transaction():
+            return assignments.move(
+                context.store, assignments.get(context.store, assignment.id), event, context.now(), reason=reason
+            )
+
+
+def abandon(context: Context, view: TicketView, why: str) -> Assignment:
+    """Give up the assignment. Branch and worktree stay; the ticket is free for a new assignment."""
+    held = _end(context, _held(view), Event.ABANDON, "abandoned")
+    with context.store.transaction():
+        assignments.log(context.store, held, "abandon", context.now(), cause=who(), detail=why)
+    return held
+
+
+def retry(context: Context, view: TicketView, why: str | None) -> Assignment:
+    """Count the attempts from zero and free the assignment, under a new token, for the next `actions`."""
+    assignment = _held(view)
+    with locks.assignment_lock(context.project, assignment.id, wait=False) as held:
+        if not held:
+            raise BatonError(
+                "seal_running",
+                f"{assignment.ticket} is being sealed or integrated just now",
+                "wait for it, then call again",
+            )
+        store, now = context.store, context.now()
+        with store.transaction():
+            assignment = assignments.get(store, assignment.id)
+            attempt = replace(
+                assignment.attempt,
+                number=assignment.attempt.number + 1,
+                claim_token=tokens.new_token(),
+                kind="retry",
+                agent=None,
+                terminal=None,
+                note=None,
+                settled_at=now,
+                counted=False,
+                batch=None,
+            )
+            fresh = assignments.begin_attempt(store, assignment, Event.RETRY, attempt, now, cause=who())
+            if assignment.state is State.SEALED:
+                fresh = assignments.set_columns(store, fresh, receipt=None)
+            assignments.log(store, fresh, "retried", now, cause=who(), detail=why)
+        return fresh

@@ -1,0 +1,1 @@
+"""What several stages share. A part imports no stage, as no stage imports another."""

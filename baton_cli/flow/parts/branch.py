@@ -1,0 +1,125 @@
+"""The integration branch as it is: whose commits are on it, and Baton's own worktree of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from baton_cli.context import Context
+from baton_cli.core import integration, names
+from baton_cli.core.facts import Change, Completion
+from baton_cli.core.integration import Evidence
+from baton_cli.core.lifecycle import State
+from baton_cli.errors import BatonError
+from baton_cli.git import repo, worktree
+from baton_cli.store import assignments, merges
+from baton_cli.store import plans as store_plans
+
+ABSENT = "0" * 40
+
+
+def head(context: Context, change: Change) -> str:
+    """The integration head, with every commit on it one of ours and recorded. The caller holds the integration lock.
+
+    Finishes what a killed call left between moving the ref and recording it; puts a deleted branch back.
+    Errors: `integration_checked_out`, `integration_moved`.
+    """
+    repository = context.project.repository
+    place = repo.checked_out(repository).get(change.integration_branch)
+    if place is not None:
+        raise BatonError(
+            "integration_checked_out",
+            f"{change.integration_branch} is checked out in {place}",
+            "switch that worktree to another branch, then call again",
+        )
+    found = repo.refs(repository, change.integration_ref).get(change.integration_ref)
+    if found is None:
+        repo.update_ref(repository, change.integration_ref, change.integration_head, ABSENT)
+        return change.integration_head
+    if found != change.integration_head:
+        _adopt(context, change, found)
+    return found
+
+
+def _adopt(context: Context, change: Change, found: str) -> None:
+    """Record the commits that are on the branch but not in the store, or refuse the first that is not ours."""
+    repository, store = context.project.repository, context.store
+    recorded = change.integration_head
+    if not repo.is_ancestor(repository, recorded, found):
+        raise _moved(change, found, "the commit that Baton left there is no longer in its history")
+    previous, previous_tree = recorded, repo.tree(repository, recorded)
+    for commit in repo.first_parent(repository, recorded, found):
+        evidence = integration.read_message(commit.body)
+        wrong = integration.fault(
+            evidence,
+            change=change.change,
+            tree=commit.tree,
+            parents=commit.parents,
+            previous=previous,
+            previous_tree=previous_tree,
+        )
+        if wrong or evidence is None:
+            raise _moved(change, commit.oid, wrong or "it is not ours")
+        with store.transaction():
+            record_commit(context, change.change, commit, previous, evidence)
+        previous, previous_tree = commit.oid, commit.tree
+
+
+def record_commit(context: Context, change: str, commit: repo.Commit, previous: str, evidence: Evidence) -> None:
+    """Record one valid commit of ours that the store does not know. Inside a transaction."""
+    store, now = context.store, context.now()
+    assignment = assignments.find(store, evidence.assignment_id) if evidence.assignment_id else None
+    commands = tuple(check["command"] for check in evidence.receipt["checks"]) if evidence.receipt else ()
+    if assignment is not None and assignment.state is State.SEALED:
+        merges.record_merge(store, assignment, commit.oid, previous, commit.tree, (), commands, now)
+        return
+    store_plans.set_integration_head(store, change, previous, commit.oid)
+    kind = {"done": "attested", "skip": "skipped", None: "integrated"}.get(evidence.decision)  # None: `reopen`
+    same = [ticket for ticket in store_plans.known_tickets(store, change) if ticket.fingerprint == evidence.fingerprint]
+    if len(same) > 1:  # renumbering keeps the text; only twins need their number
+        same = [ticket for ticket in same if ticket.key == evidence.key]
+    if len(same) != 1:
+        return
+    if kind is None:
+        store_plans.revoke_completions(store, same[0].ticket_id, now)
+    else:
+        fact = Completion(
+            ticket_id=same[0].ticket_id,
+            kind=kind,
+            fingerprint=evidence.fingerprint,
+            assignment_id=evidence.assignment_id,
+            commit=commit.oid,
+            checks=commands,
+            who=None,
+            why=None,
+            at=now,
+        )
+        store_plans.complete(store, change, fact)
+
+
+def _moved(change: Change, commit: str, why: str) -> BatonError:
+    return BatonError(
+        "integration_moved",
+        f"{change.integration_branch} was moved to {commit[:12]}, which is not Baton's: {why}",
+        f"point the branch at {change.integration_head[:12]} again (your commits stay in its reflog), then call again",
+    )
+
+
+def own_worktree(context: Context, change: Change, oid: str) -> Path:
+    """Baton's own detached worktree of a change, made when first needed."""
+    path = context.worktree(context.worktree_name(f"{names.slug(change.change)}/integration"))
+    repository = context.project.repository
+    if not path.exists() or not worktree.complete(path):
+        worktree.discard(repository, path)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        worktree.add_detached(repository, path, oid)
+    return path
+
+
+def merged_since(context: Context, base: str, oid: str, own: str) -> tuple[str, ...]:
+    """The keys of the tickets integrated after `base`, newest first: the other side of a conflict or a red merge."""
+    keys = []
+    for commit in repo.first_parent(context.project.repository, base, oid):
+        evidence = integration.read_message(commit.body)
+        if evidence is not None and evidence.decision is None and evidence.key != own:
+            keys.append(evidence.key)
+    return tuple(reversed(keys))

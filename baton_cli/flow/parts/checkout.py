@@ -1,0 +1,45 @@
+"""The user's own checkout, as it was at a claim and as it is now: a difference is reported, never repaired."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from baton_cli.context import Context
+from baton_cli.core.actions import at_most
+from baton_cli.git import repo
+
+
+def snapshot(context: Context) -> str:
+    """HEAD, branch, dirty paths and stash of the user's checkout, as JSON for the attempt's record."""
+    repository = context.project.repository
+    head = repo.head(repository)
+    return json.dumps(
+        {
+            "head": head.oid,
+            "branch": head.branch,
+            "dirty": list(repo.dirty(repository)[:500]),
+            "stash": repo.stash(repository),
+        }
+    )
+
+
+def leak(before: str | None, after: str, own: str) -> str | None:
+    """What changed in the checkout since the claim, in one line; None when nothing did.
+
+    `own` is the tasks file (relative to the repository): its boxes change by Baton's own hand. It may all be the
+    user's work, so this is a notice and nothing else.
+    """
+    if before is None:
+        return None
+    then: dict[str, Any] = json.loads(before)
+    now: dict[str, Any] = json.loads(after)
+    said = []
+    if then["head"] != now["head"]:
+        said.append(f"HEAD moved from {then['head'][:10]} to {now['head'][:10]}")
+    fresh = [path for path in now["dirty"] if path not in then["dirty"] and path != own]
+    if fresh:
+        said.append(f"changed: {', '.join(at_most(fresh, 5))}")
+    if then["stash"] != now["stash"]:
+        said.append("the stash changed")
+    return f"isolation_leak: in the checkout since the claim, {'; '.join(said)}" if said else None

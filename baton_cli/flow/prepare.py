@@ -1,0 +1,185 @@
+"""Claim -> worktree and packet. Every step can be repeated: what a killed call left is adopted, or rebuilt if unusable."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from baton_cli import locks
+from baton_cli.context import Context
+from baton_cli.core import canonical, names
+from baton_cli.core import packet as packets
+from baton_cli.core.actions import iso
+from baton_cli.core.facts import Change
+from baton_cli.core.frontier import TicketView
+from baton_cli.core.lifecycle import Assignment, Event
+from baton_cli.core.plan import Plan
+from baton_cli.errors import BatonError
+from baton_cli.git import repo, worktree
+from baton_cli.private import write_private
+from baton_cli.project import ChangeFolder
+from baton_cli.provision import provision
+from baton_cli.store import assignments, evidence
+
+
+def prepare(
+    context: Context,
+    change: Change,
+    folder: ChangeFolder,
+    plan: Plan,
+    assignment: Assignment,
+    views: Sequence[TicketView],
+    setup: Sequence[str],
+) -> Assignment:
+    """Give a claim its worktree, set-up and packet, under its lock. Already prepared: only what is missing is mended."""
+    with locks.assignment_lock(context.project, assignment.id, wait=True):
+        assignment = assignments.get(context.store, assignment.id)
+        path = context.worktree(assignment.worktree)
+        if assignment.prepared_at is not None:
+            _mend(context, assignment, path)
+            return assignment
+        base = _place(context, change, assignment, path)
+        result = provision(context.project.root, context.inside(path), context.config, setup, _log(context, assignment))
+        if result.failed is not None:
+            with context.store.transaction():
+                return assignments.move(
+                    context.store,
+                    assignment,
+                    Event.SETUP_FAILED,
+                    context.now(),
+                    reason="setup_failed",
+                    detail=f"`{result.failed}` failed (log {result.log})",
+                )
+        return _finish(context, folder, plan, assignment, views, path, base)
+
+
+def _log(context: Context, assignment: Assignment) -> Path:
+    return context.project.logs / f"{assignment.id}-{assignment.attempt.number}.log"
+
+
+def _place(context: Context, change: Change, assignment: Assignment, path: Path) -> str:
+    """The worktree on its branch at the integration head; its base commit. Nobody has been sent there yet."""
+    repository = context.project.repository
+    found = repo.refs(repository, f"refs/heads/{assignment.branch}", change.integration_ref)
+    tip = found.get(f"refs/heads/{assignment.branch}")
+    if path.exists() and tip is not None:
+        if worktree.husk(path):  # its making was cut short: nobody was ever sent there
+            worktree.rebuild(repository, path, assignment.branch)
+        return tip
+    worktree.discard(repository, path)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if tip is not None:
+        worktree.add_existing(repository, path, assignment.branch)
+        return tip
+    base = found.get(change.integration_ref, change.integration_head)
+    worktree.add(repository, path, assignment.branch, base)
+    return base
+
+
+def _mend(context: Context, assignment: Assignment, path: Path) -> None:
+    """A worktree that was deleted behind our back comes back from its branch, or from the sealed head."""
+    repository = context.project.repository
+    if path.exists():
+        return
+    worktree.prune(repository)
+    ref = f"refs/heads/{assignment.branch}"
+    sealed = names.sealed_ref(assignment.id)
+    found = repo.refs(repository, ref, sealed)
+    if ref in found:
+        worktree.add_existing(repository, path, assignment.branch)
+    else:
+        worktree.add(repository, path, assignment.branch, found.get(sealed) or assignment.base or "HEAD")
+
+
+def _finish(
+    context: Context,
+    folder: ChangeFolder,
+    plan: Plan,
+    assignment: Assignment,
+    views: Sequence[TicketView],
+    path: Path,
+    base: str,
+) -> Assignment:
+    placed = repo.cleanliness(path)
+    view = next((view for view in views if view.ticket_id == assignment.ticket_id), None)
+    if view is None:
+        raise BatonError("ticket_gone", f"{assignment.ticket} is no longer in the plan", "call actions again")
+    value = _packet(context, folder, plan, assignment, view, views, path, base)
+    body = canonical.encode(value)
+    store, now = context.store, context.now()
+    write_private(
+        context.project.packets / f"{assignment.id}.md", packets.page(value).encode("utf-8", "backslashreplace")
+    )
+    write_private(packet_path(context, assignment.id), body)
+    with store.transaction():
+        name = evidence.add_packet(store, assignment.id, body, now)
+        assignment = assignments.set_columns(
+            store,
+            assignment,
+            base=base,
+            packet=name,
+            prepared_at=now,
+            placed=json.dumps({"ignored": list(placed.ignored), "digest": placed.ignored_digest}),
+        )
+        assignments.log(store, assignment, "prepared", now, detail=str(path))
+    return assignment
+
+
+def packet_path(context: Context, assignment_id: str) -> Path:
+    """Where the packet's read-only copy is."""
+    return context.project.packets / f"{assignment_id}.json"
+
+
+def _packet(
+    context: Context,
+    folder: ChangeFolder,
+    plan: Plan,
+    assignment: Assignment,
+    view: TicketView,
+    views: Sequence[TicketView],
+    path: Path,
+    base: str,
+) -> dict[str, Any]:
+    ticket = view.planned.ticket
+    known = {other.key: other for other in views}
+    return packets.build(
+        assignment_id=assignment.id,
+        change=assignment.change,
+        planned=view.planned,
+        section=plan.document.sections[ticket.section].title,
+        base=base,
+        branch=assignment.branch,
+        worktree=str(path),
+        cwd=str(context.inside(path)),
+        prefix=context.project.prefix,
+        dependencies=[_dependency(known[key]) for key in view.planned.after if key in known],
+        earlier=evidence.earlier_work(context.store, assignment.ticket_id, ticket.fingerprint),
+        documents=[_document(folder, item) for item in folder.documents],
+        protected=protected_paths(context, folder),
+        created_at=iso(context.now()),
+    )
+
+
+def _dependency(view: TicketView) -> Mapping[str, Any]:
+    return {
+        "key": view.key,
+        "title": view.planned.ticket.title,
+        "evidence": view.status.value,
+        "commit": view.completion.commit if view.completion else None,
+    }
+
+
+def _document(folder: ChangeFolder, path: Path) -> Mapping[str, Any]:
+    data = path.read_bytes()
+    return packets.document(str(path.relative_to(folder.path)), data.decode("utf-8", "replace"), canonical.digest(data))
+
+
+def protected_paths(context: Context, folder: ChangeFolder) -> tuple[str, ...]:
+    """What a worker may not change, as paths or globs relative to the repository."""
+    prefix = f"{context.project.prefix}/" if context.project.prefix else ""
+    change = folder.path.relative_to(context.project.root).as_posix()
+    tasks_file = folder.tasks.relative_to(context.project.root).as_posix()
+    own = (tasks_file, f"{change}/**", "baton.toml")
+    return tuple(dict.fromkeys(prefix + path for path in (*own, *context.config.protect)))

@@ -1,0 +1,191 @@
+"""Makes the world agree again: interrupted merges, removed tickets, expired leases, unseen work, worktrees left over."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from baton_cli import locks
+from baton_cli.context import Context
+from baton_cli.core import names
+from baton_cli.core.facts import Change
+from baton_cli.core.frontier import FINISHED, TicketView
+from baton_cli.core.lifecycle import Assignment, Event, State, counts_as_attempt
+from baton_cli.errors import BatonError
+from baton_cli.flow.parts import activity, branch
+from baton_cli.git import repo, worktree
+from baton_cli.store import assignments
+from baton_cli.store import plans as store_plans
+
+
+def start(context: Context, change: str) -> Change:
+    """The change's record; when it is first run, its integration branch starts at the HEAD of the checkout.
+
+    With the store gone but the branch there, the finished tickets are read from the branch's own commits.
+    """
+    known = store_plans.get_change(context.store, change)
+    if known is not None:
+        return known
+    repository = context.project.repository
+    head = repo.head(repository)
+    name = names.integration_branch(context.config.branch_prefix, change)
+    found = repo.refs(repository, f"refs/heads/{name}").get(f"refs/heads/{name}")
+    begun = found is not None
+    base = head.oid if found is None else repo.merge_base(repository, head.oid, found) or found
+    row = Change(change, head.branch, base, name, base, None, context.now())
+    _ask_names(context, row)
+    if not begun and not repo.update_ref(repository, row.integration_ref, head.oid, branch.ABSENT):
+        return start(context, change)  # another process was first
+    with context.store.transaction():
+        other = store_plans.get_change(context.store, change)
+        if other is not None:
+            return other
+        store_plans.start_change(context.store, row)
+    return row
+
+
+def _ask_names(context: Context, row: Change) -> None:
+    """Refuse before anything is made when an existing branch stands where ours would need a folder."""
+    parts = row.integration_branch.split("/")
+    above = ["refs/heads/" + "/".join(parts[: count + 1]) for count in range(len(parts) - 1)]
+    taken = [name for name in above if name in repo.refs(context.project.repository, *above)]
+    if taken:
+        raise BatonError(
+            "branch_name_taken",
+            f"the branch {taken[0].removeprefix('refs/heads/')} exists, so {row.integration_branch} cannot be made",
+            "choose another [branches] prefix in baton.toml",
+        )
+
+
+def finish_merges(context: Context, change: Change) -> BatonError | None:
+    """Record what a killed integration had already moved. Busy lock: its holder is alive and does it."""
+    with locks.integration_lock(context.project, wait=False) as held:
+        if held:
+            try:
+                branch.head(context, store_plans.get_change(context.store, change.change) or change)
+            except BatonError as error:
+                return error
+    return None
+
+
+def supersede(context: Context, views: Sequence[TicketView], change: str) -> tuple[str, ...]:
+    """End the assignments of tickets that were removed, skipped or done by hand. Their work stays where it is."""
+    finished = {view.ticket_id: view.status.value for view in views if view.status in FINISHED}
+    present = {view.ticket_id for view in views}
+    notices = []
+    for assignment in assignments.of_change(context.store, change):
+        if assignment.ticket_id in present and assignment.ticket_id not in finished:
+            continue
+        cause = finished.get(assignment.ticket_id, "removed")
+        with locks.assignment_lock(context.project, assignment.id, wait=False) as held:
+            if not held:
+                continue  # a seal runs; the next call sees to it
+            with context.store.transaction():
+                current = assignments.get(context.store, assignment.id)
+                if current.open:
+                    assignments.move(context.store, current, Event.SUPERSEDE, context.now(), reason=f"ticket_{cause}")
+                    notices.append(
+                        f"{current.ticket} is {cause}: its assignment ended, the work is kept on {current.branch}"
+                    )
+    return tuple(notices)
+
+
+def expire(context: Context, change: str, take_over: str | None) -> tuple[Assignment, ...]:
+    """Claims whose lease ran out, or whose session is taken over, become `unknown`. A locked one never expires."""
+    expired = []
+    for assignment in assignments.of_change(context.store, change, [State.CLAIMED]):
+        attempt = assignment.attempt
+        taken = take_over is not None and attempt.session == take_over
+        if not taken and attempt.lease_expires_at > context.now():
+            continue
+        with locks.assignment_lock(context.project, assignment.id, wait=False) as held:
+            if held and (taken or not _renewed(context, assignment)):
+                expired.append(_expire(context, assignment, "taken_over" if taken else "lease_expired"))
+    return tuple(item for item in expired if item is not None)
+
+
+def _renewed(context: Context, assignment: Assignment) -> bool:
+    """New commits or changed files since the last evidence renew a lease."""
+    seen = activity.last_activity(context, assignment)
+    if seen is None or seen <= assignment.attempt.evidence_at:
+        return False
+    expires = seen + context.config.lease
+    if expires <= context.now():
+        return False
+    with context.store.transaction():
+        assignments.set_attempt(context.store, assignment, evidence_at=seen, lease_expires_at=expires)
+    return True
+
+
+def _expire(context: Context, assignment: Assignment, reason: str) -> Assignment | None:
+    head = activity.head_of(context, assignment)
+    moved = head is not None and head != (assignment.attempt.start_head or assignment.base)
+    counted = reason == "lease_expired" and counts_as_attempt("lease_expired", moved)
+    store, now = context.store, context.now()
+    with store.transaction():
+        current = assignments.get(store, assignment.id)
+        if current.state is not State.CLAIMED or current.attempt != assignment.attempt:
+            return None
+        moved_on = assignments.move(store, current, Event.LEASE_EXPIRED, now, reason=reason, detail=current.detail)
+        return assignments.set_attempt(store, moved_on, counted=int(counted), settled_at=now)
+
+
+def vouchable(context: Context, change: str) -> tuple[Assignment, ...]:
+    """`unknown` assignments whose agent said `completed` and left a clean head beyond what was there: worth a seal by Baton."""
+    found = []
+    for assignment in assignments.of_change(context.store, change, [State.UNKNOWN]):
+        path = context.worktree(assignment.worktree)
+        if assignment.attempt.terminal != "completed" or assignment.prepared_at is None or not path.exists():
+            continue
+        if repo.head(path).oid not in (assignment.base, assignment.refused_head):
+            found.append(assignment)
+    return tuple(found)
+
+
+def clear_worktrees(context: Context, change: str) -> tuple[str, ...]:
+    """Remove the worktrees and branches of integrated work whose agent has ended; keep and name what holds anything else."""
+    notices = []
+    for assignment in assignments.with_worktree(context.store, change):
+        if assignment.attempt.settled_at is None and assignment.attempt.lease_expires_at > context.now():
+            continue
+        with locks.assignment_lock(context.project, assignment.id, wait=False) as held:
+            if held:
+                kept = _clear(context, assignment)
+                if kept and kept != assignment.kept:
+                    notices.append(f"the worktree of {assignment.ticket} is kept: {kept}")
+    return tuple(notices)
+
+
+def _clear(context: Context, assignment: Assignment) -> str | None:
+    repository, path = context.project.repository, context.worktree(assignment.worktree)
+    ref = f"refs/heads/{assignment.branch}"
+    tip = repo.refs(repository, ref).get(ref)
+    kept = None
+    if tip is not None and tip != assignment.sealed_head:
+        kept = f"{assignment.branch} has commits that are not integrated"
+    elif path.exists():
+        kept = _holds(assignment, path) or (None if worktree.remove(repository, path) else "git refused to remove it")
+    else:
+        worktree.prune(repository)
+    if kept is None and tip is not None:
+        repo.delete_ref(repository, ref, tip)
+    with context.store.transaction():
+        if kept is None:
+            assignments.set_columns(context.store, assignment, removed_at=context.now(), kept=None)
+            assignments.log(context.store, assignment, "worktree_removed", context.now())
+        elif kept != assignment.kept:
+            assignments.set_columns(context.store, assignment, kept=kept)
+            assignments.log(context.store, assignment, "worktree_kept", context.now(), detail=kept)
+    return kept
+
+
+def _holds(assignment: Assignment, path: Path) -> str | None:
+    """What a worktree holds beyond the integrated commit, if anything."""
+    state = repo.cleanliness(path)
+    if state.changed or state.untracked:
+        return f"not committed: {', '.join((*state.changed, *state.untracked)[:3])}"
+    placed: Mapping[str, object] = json.loads(assignment.placed or "{}")
+    if state.ignored_digest != placed.get("digest"):
+        return f"ignored files: {', '.join(state.ignored[:3])}" if state.ignored else "ignored files changed"
+    return None

@@ -1,0 +1,105 @@
+"""Everything that can be shown of a change, as one value. Reads the store and tasks.md; asks git nothing, writes nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from baton_cli.context import Context
+from baton_cli.core import actions
+from baton_cli.core.actions import iso
+from baton_cli.core.frontier import FINISHED, Progress, Status, TicketView, progress
+from baton_cli.core.lifecycle import Assignment, State
+from baton_cli.flow.parts.tickets import Loaded
+from baton_cli.store import plans as store_plans
+
+SCHEMA = "baton.status/1"
+
+
+def snapshot(context: Context, loaded: Loaded, views: tuple[TicketView, ...]) -> dict[str, Any]:
+    """One change of `baton.status/1`. Times are ISO 8601 in UTC."""
+    change = store_plans.get_change(context.store, loaded.change)
+    counts = progress(views)
+    command = context.shell()
+    return {
+        "change": loaded.change,
+        "state": state_of(counts),
+        "revision": loaded.revision.number,
+        "paused": change.paused if change else None,
+        "target_branch": change.target_branch if change else None,
+        "integration_branch": change.integration_branch if change else None,
+        "integration_head": change.integration_head if change else None,
+        "progress": {name: getattr(counts, name) for name in Progress.__slots__},
+        "boxes": {"total": loaded.plan.document.total, "done": loaded.plan.document.done},
+        "attention": actions.blocked_tickets(views, command, str(context.project.root)),
+        "sections": _sections(loaded, views),
+    }
+
+
+def state_of(counts: Progress) -> str:
+    """complete, blocked (only a person can go on) or active."""
+    if counts.finished == counts.total:
+        return "complete"
+    return "active" if counts.in_flight or counts.ready else "blocked"
+
+
+def _sections(loaded: Loaded, views: tuple[TicketView, ...]) -> list[dict[str, Any]]:
+    by_key = {view.key: view for view in views}
+    sections: list[dict[str, Any]] = [
+        {"number": section.number, "title": section.title, "tickets": []} for section in loaded.plan.document.sections
+    ]
+    for view in views:
+        sections[view.planned.ticket.section]["tickets"].append(_ticket(view, by_key))
+    return [section for section in sections if section["tickets"]]
+
+
+def _ticket(view: TicketView, by_key: dict[str, TicketView]) -> dict[str, Any]:
+    ticket, completion = view.planned.ticket, view.completion
+    value: dict[str, Any] = {
+        "key": view.key,
+        "id": ticket.id,
+        "title": ticket.title,
+        "line": ticket.line,
+        "ticked": ticket.done,
+        "status": view.status.value,
+        "reason": view.reason,
+        "waits_for": actions.at_most(_described(key, by_key) for key in view.waits_for),
+        "flags": list(view.planned.flags),
+    }
+    if completion is not None and view.status in FINISHED:
+        value["evidence"] = {
+            "kind": completion.kind,
+            "commit": completion.commit,
+            "at": iso(completion.at),
+            "who": completion.who,
+            "why": completion.why,
+        }
+    if view.assignment is not None:
+        value["assignment"] = _assignment(view.assignment)
+    return value
+
+
+def _described(key: str, by_key: dict[str, TicketView]) -> str:
+    """A dependency, and why it is not finished when that is somebody's business."""
+    view = by_key.get(key)
+    if view is None or view.status is not Status.BLOCKED:
+        return key
+    return f"{key} ({(view.reason or 'blocked').replace('_', ' ')})"
+
+
+def _assignment(assignment: Assignment) -> dict[str, Any]:
+    attempt = assignment.attempt
+    return {
+        "id": assignment.id,
+        "state": assignment.state.value,
+        "reason": assignment.reason,
+        "detail": assignment.detail,
+        "attempt": attempt.number,
+        "agent": attempt.agent,
+        "session": attempt.session,
+        "since": iso(attempt.claimed_at),
+        "last_evidence_at": iso(attempt.evidence_at),
+        "lease_expires_at": iso(attempt.lease_expires_at) if assignment.state is State.CLAIMED else None,
+        "branch": assignment.branch,
+        "worktree": assignment.worktree,
+        "receipt": assignment.receipt,
+    }

@@ -1,0 +1,285 @@
+"""The one place where git is called: fixed options, a filtered environment, exact bytes, a time limit.
+
+A repository (and whoever started Baton) must not be able to change what our calls do, so every `GIT_*` variable is
+dropped and hooks, pager, editor, fsmonitor, signing and background maintenance are switched off on the command line.
+What belongs to the user stays: identity, clean/smudge filters (LFS), attributes, merge and ignore settings.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Timer
+from typing import IO, Any
+
+from baton_cli.errors import BatonError
+
+MINIMUM_GIT = (2, 38)  # `merge-tree --write-tree` appeared there
+
+CONFIG = (
+    f"core.hooksPath={os.devnull}",
+    "core.fsmonitor=false",
+    "core.pager=cat",
+    "core.editor=:",
+    "core.askPass=",
+    "core.quotePath=false",
+    "core.ignoreStat=false",
+    "color.ui=false",
+    "commit.gpgSign=false",
+    "log.showSignature=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "i18n.commitEncoding=UTF-8",
+    "i18n.logOutputEncoding=UTF-8",
+    "protocol.ext.allow=never",
+    "submodule.recurse=false",
+    # `worktree remove` asks `status`; a user who hides untracked files there must not lose them
+    "status.showUntrackedFiles=normal",
+)
+ENVIRONMENT = {
+    "LC_ALL": "C",
+    "LANGUAGE": "",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "GIT_EDITOR": ":",
+    "GIT_SEQUENCE_EDITOR": ":",
+    "GIT_MERGE_AUTOEDIT": "no",
+    "GIT_ASKPASS": "",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_OPTIONAL_LOCKS": "0",  # a plain `git status` would rewrite the user's index
+    "GIT_NO_REPLACE_OBJECTS": "1",  # refs/replace would show other commits than the ones that were sealed
+}
+HINTS = (
+    ("dubious ownership", "the repository belongs to another user: git config --global --add safe.directory DIRECTORY"),
+    ("No space left", "free some disk space, then run the same command again"),
+    (".lock': File exists", "another git process is at work there, or died there: wait, or remove that .lock file"),
+    ("Permission denied", "check who owns the files of the repository"),
+)
+
+# `sh` forks and passes descriptors by hand; one start at a time keeps threads from handing each other's pipes on.
+_start_lock = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class GitResult:
+    """What one git call gave: exit code, stdout as exact bytes, stderr as text."""
+
+    code: int
+    out: bytes
+    err: str
+
+    @property
+    def text(self) -> str:
+        """stdout as text (UTF-8, other bytes kept as surrogates) without one trailing newline."""
+        text = decode(self.out)
+        return text[:-1] if text.endswith("\n") else text
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """stdout of a `-z` call, split at the NULs."""
+        return tuple(decode(part) for part in self.out.split(b"\0") if part)
+
+
+class _Argument(str):
+    """An argument that `sh` encodes without failing on file names that are not UTF-8."""
+
+    __slots__ = ()
+
+    def encode(self, encoding: str = "utf-8", errors: str = "strict") -> bytes:  # noqa: ARG002
+        return encode(self)
+
+
+def encode(text: str) -> bytes:
+    """The bytes git knows a name by: UTF-8, surrogates back to the bytes they stand for."""
+    return str.encode(text, "utf-8", "surrogateescape")
+
+
+def decode(data: bytes) -> str:
+    """The inverse of `encode`; never fails."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def git(
+    *args: str | Path,
+    cwd: Path,
+    input: bytes | None = None,
+    env: Mapping[str, str] | None = None,
+    ok: Container[int] = (0,),
+    timeout: float = 600.0,
+) -> GitResult:
+    """Run `git -C cwd ARGS` (argv, never a shell) and return its result; exit codes outside `ok` are an error.
+
+    `input` is what git reads (nothing otherwise), `env` is added to the filtered environment, `timeout` is in seconds
+    and ends git together with everything it started. Errors: `git_missing`, `git_failed`, `git_timeout`,
+    `bad_git_argument`.
+    """
+    arguments = [str(argument) for argument in args]
+    verb = _verb(arguments)
+    settings = [part for setting in CONFIG for part in ("-c", setting)]
+    argv = ["-C", str(cwd), *settings, *arguments]
+    environment = _environment(env)
+    _refuse_nul(verb, [*argv, *environment, *environment.values()])
+    with _scratch(b"") as out, _scratch(b"") as err, _scratch(input) as source:
+        code, timed_out = _execute(argv, source, out, err, environment, timeout)
+        result = GitResult(code, _content(out), decode(_content(err)))
+    if timed_out:
+        raise BatonError(
+            "git_timeout",
+            f"git {verb}: stopped after {timeout:g} s in {cwd}",
+            "a filter, a slow disk or another git process may be blocking it; run the same command again",
+        )
+    if code not in ok:
+        hint = _hint(result.err) or f"git was called in {cwd}"
+        raise BatonError("git_failed", f"git {verb}: {_reason(result)}", hint)
+    return result
+
+
+def version() -> tuple[int, int]:
+    """The installed git's (major, minor). Errors: `git_missing`, `git_too_old` when it is below `MINIMUM_GIT`."""
+    text = git("version", cwd=Path(os.sep)).text
+    numbers = [part for part in text.split()[-1 if "(" not in text else 2].split(".") if part.isdigit()]
+    found = (int(numbers[0]), int(numbers[1])) if len(numbers) > 1 else (0, 0)
+    if found < MINIMUM_GIT:
+        wanted = ".".join(map(str, MINIMUM_GIT))
+        raise BatonError("git_too_old", f"{text} is installed, {wanted} or newer is needed", "install a newer git")
+    return found
+
+
+def _verb(arguments: list[str]) -> str:
+    while arguments and arguments[0] == "-c":
+        arguments = arguments[2:]
+    return arguments[0] if arguments else ""
+
+
+def _environment(extra: Mapping[str, str] | None) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.upper().startswith("GIT_")}
+    return {**kept, **ENVIRONMENT, **(extra or {})}
+
+
+def _refuse_nul(verb: str, texts: list[str]) -> None:
+    if any("\0" in text for text in texts):
+        raise BatonError(
+            "bad_git_argument", f"git {verb}: an argument contains a NUL character", "no name or text may contain one"
+        )
+
+
+@contextlib.contextmanager
+def _scratch(content: bytes | None) -> Iterator[IO[bytes]]:
+    """A private file git reads from or writes to: a real descriptor gives exact output of any size, and a helper that
+    git left running cannot hold us up by keeping a pipe open. None gives a closed stdin."""
+    if content is None:
+        file: IO[bytes] = open(os.devnull, "rb")  # noqa: SIM115
+    elif sys.platform == "linux":
+        file = os.fdopen(os.memfd_create("git"), "w+b")  # in memory: works when the disk is full, too
+    else:
+        file = tempfile.TemporaryFile()  # noqa: SIM115
+    with file:
+        if content:
+            file.write(content)
+            file.seek(0)
+        yield file
+
+
+def _content(file: IO[bytes]) -> bytes:
+    file.seek(0)
+    return file.read()
+
+
+def _execute(
+    argv: list[str], source: IO[bytes], out: IO[bytes], err: IO[bytes], env: dict[str, str], timeout: float
+) -> tuple[int, bool]:
+    """(exit code, negative for a signal; whether the time limit ended it)."""
+    if sys.platform == "win32":
+        return _execute_windows(argv, source, out, err, env, timeout)
+    import sh
+
+    try:
+        command: Any = sh.Command("git")
+        with _start_lock:
+            running = command(
+                [_Argument(argument) for argument in argv],
+                _in=source,
+                _out=out,
+                _err=err,
+                _env=env,
+                _tty_in=False,
+                _tty_out=False,
+                _truncate_exc=False,
+                _new_session=True,  # a group of its own to end, and no terminal to ask for passwords on
+                _bg=True,
+                _bg_exc=False,
+                _ok_code=range(-128, 256),
+            )
+    except sh.CommandNotFound as error:
+        raise _missing() from error
+    except (sh.ForkException, OSError) as error:
+        line = str(error).strip().splitlines()[-1].strip()
+        raise BatonError("git_failed", f"git could not be started: {line}") from error
+    return _wait(running.process, timeout)
+
+
+def _wait(process: Any, timeout: float) -> tuple[int, bool]:
+    # sh's own time limit ends the direct child only; git's helpers (filters, transports) would go on.
+    expired = threading.Event()
+
+    def expire() -> None:
+        expired.set()
+        _kill_group(process.pid)
+
+    timer = Timer(timeout, expire)
+    timer.daemon = True
+    timer.start()
+    try:
+        code = int(process.wait())
+    except BaseException:
+        _kill_group(process.pid)
+        process.wait()
+        raise
+    finally:
+        timer.cancel()
+    return code, expired.is_set()
+
+
+def _kill_group(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def _execute_windows(
+    argv: list[str], source: IO[bytes], out: IO[bytes], err: IO[bytes], env: dict[str, str], timeout: float
+) -> tuple[int, bool]:
+    import subprocess
+
+    try:
+        done = subprocess.run(
+            ["git", *argv], stdin=source, stdout=out, stderr=err, env=env, timeout=timeout, check=False
+        )
+    except FileNotFoundError as error:
+        raise _missing() from error
+    except subprocess.TimeoutExpired:
+        return -1, True
+    return done.returncode, False
+
+
+def _missing() -> BatonError:
+    return BatonError("git_missing", "the program git is not on the PATH", "install git 2.38 or newer, or fix the PATH")
+
+
+def _reason(result: GitResult) -> str:
+    """The line of stderr that tells most: the first that is an error, else the first, else how git ended."""
+    lines = [line.strip() for line in result.err.splitlines() if line.strip()]
+    telling = [line for line in lines if line.startswith(("fatal:", "error:"))]
+    if telling or lines:
+        return (telling or lines)[0]
+    return f"ended by signal {-result.code}" if result.code < 0 else f"ended with exit code {result.code}"
+
+
+def _hint(stderr: str) -> str:
+    return next((hint for symptom, hint in HINTS if symptom in stderr), "")

@@ -1,0 +1,222 @@
+"""File locks: one per repository for integration, one per assignment.
+
+The lock is the kernel's (flock), so a holder that dies, however it dies, lets go; the file is never deleted and its
+content is only for people: who holds it. Descriptors are not inherited (PEP 446, and `sh` closes what it forked with),
+so a check or a git call that outlives a killed Baton holds nothing. A second lock in the same process is as busy as one
+in another process. Never hold a database transaction while waiting here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Protocol
+
+from baton_cli.errors import BatonError
+
+CHECK_INTERVAL = 0.02  # seconds between two looks at a busy lock: the hand-off takes no longer
+WAIT_LIMIT = 600.0  # seconds
+READ_LIMIT = 65536  # bytes of a lock file that are looked at; a real one has about 150
+
+Busy = Callable[[dict[str, Any] | None], None]
+
+
+class LockPlaces(Protocol):
+    """What is needed of a project: where its locks are."""
+
+    @property
+    def common_dir(self) -> Path: ...
+    @property
+    def state(self) -> Path: ...
+
+
+def integration_path(project: LockPlaces) -> Path:
+    """The lock file of all integration in a repository: one for every project, change and worktree of it."""
+    return project.common_dir / "baton" / "integration.lock"
+
+
+def assignment_path(project: LockPlaces, assignment_id: str) -> Path:
+    """The lock file of one assignment. Error `bad_assignment_id` for an id that is no plain file name."""
+    if not assignment_id or assignment_id.startswith(".") or set("/\\:\0") & set(assignment_id):
+        raise BatonError("bad_assignment_id", f"{assignment_id!r} is no assignment id", "copy it from `baton status`")
+    return project.state / "locks" / f"{assignment_id}.lock"
+
+
+def integration_lock(
+    project: LockPlaces,
+    *,
+    wait: bool,
+    session: str = "",
+    timeout: float = WAIT_LIMIT,
+    on_busy: Busy | None = None,
+) -> AbstractContextManager[bool]:
+    """Hold the repository's integration lock; gives False, without it, when it is busy and `wait` is False.
+
+    With `wait`, `on_busy(holder)` is called for each holder waited for, and `integration_busy`, naming the holder, is
+    raised after `timeout` seconds. Error `lock_unusable` when the file cannot be locked at all.
+    """
+    return _hold(integration_path(project), "integration", wait, session, timeout, on_busy)
+
+
+def assignment_lock(
+    project: LockPlaces,
+    assignment_id: str,
+    *,
+    wait: bool,
+    session: str = "",
+    timeout: float = WAIT_LIMIT,
+    on_busy: Busy | None = None,
+) -> AbstractContextManager[bool]:
+    """Hold one assignment's lock, like `integration_lock`; the error after `timeout` is `assignment_busy`."""
+    return _hold(assignment_path(project, assignment_id), "assignment", wait, session, timeout, on_busy)
+
+
+def holder(path: Path) -> dict[str, Any] | None:
+    """Who is written in a lock file: {pid, start_time, host, session, since}; None for nobody, or nothing legible.
+
+    A killed holder stays written there: whether the lock is held only trying it can tell (and `alive` whether the
+    process is there).
+    """
+    try:
+        with path.open("rb") as file:
+            found = json.loads(file.read(READ_LIMIT))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) and isinstance(found.get("pid"), int) else None
+
+
+def describe(found: dict[str, Any] | None) -> str:
+    """A holder in words, for messages."""
+    if found is None:
+        return "another process"
+    session = f", session {found['session']}" if found.get("session") else ""
+    return f"process {found['pid']} on {found.get('host', '?')} since {found.get('since', '?')}{session}"
+
+
+def alive(found: dict[str, Any]) -> bool:
+    """Whether the process of a holder (or any {pid, start_time}) still runs on this machine; a reused pid is told apart
+    by its start time where /proc exists."""
+    pid = found["pid"]
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return isinstance(pid, int) and 0 < pid < 2**31
+    started = start_time(pid)
+    return started is None or found.get("start_time") in (None, started)
+
+
+def start_time(pid: int) -> int | None:
+    """When a process started, in clock ticks since boot (/proc/PID/stat, field 22); None where that cannot be read."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        return int(text.rpartition(")")[2].split()[19])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+@contextlib.contextmanager
+def _hold(path: Path, what: str, wait: bool, session: str, timeout: float, on_busy: Busy | None) -> Iterator[bool]:
+    descriptor = _acquire(path, what, wait, timeout, on_busy)
+    if descriptor is None:
+        yield False
+        return
+    try:
+        _write(descriptor, json.dumps(_myself(session), ensure_ascii=False).encode())
+        yield True
+    finally:
+        _write(descriptor, b"")
+        os.close(descriptor)  # lets go of the lock
+
+
+def _acquire(path: Path, what: str, wait: bool, timeout: float, on_busy: Busy | None) -> int | None:
+    deadline = time.monotonic() + timeout
+    told: list[dict[str, Any] | None] = []
+    while True:
+        descriptor = _try(path)
+        if descriptor is not None or not wait:
+            return descriptor
+        found = holder(path)
+        if on_busy is not None and (not told or (found is not None and found not in told)):
+            on_busy(found)
+            told.append(found)
+        if time.monotonic() >= deadline:
+            raise BatonError(
+                f"{what}_busy",
+                f"the {what} lock was held for {timeout:g} s by {describe(found)}",
+                "it is working, or stuck: look at that process, then run the same command again",
+            )
+        time.sleep(CHECK_INTERVAL)
+
+
+def _try(path: Path) -> int | None:
+    """An open descriptor that holds the lock, None when someone else does."""
+    import portalocker
+
+    descriptor = _open(path)
+    try:
+        portalocker.lock(descriptor, portalocker.LockFlags.EXCLUSIVE | portalocker.LockFlags.NON_BLOCKING)
+        if _same_file(descriptor, path):
+            return descriptor
+    except portalocker.AlreadyLocked:
+        pass
+    except portalocker.LockException as error:
+        os.close(descriptor)
+        raise _unusable(path, error) from error
+    os.close(descriptor)
+    return None
+
+
+def _same_file(descriptor: int, path: Path) -> bool:
+    # Somebody may have deleted the file between our open and our lock: then ours is not the one others see.
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _open(path: Path) -> int:
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return _open_writable(path)
+    except OSError as error:
+        raise _unusable(path, error) from error
+
+
+def _open_writable(path: Path) -> int:
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+    try:
+        return os.open(path, flags, 0o600)
+    except PermissionError:
+        # A read-only lock file can be locked all the same; only our name does not get into it.
+        with contextlib.suppress(OSError):
+            path.chmod(stat.S_IRUSR | stat.S_IWUSR)
+            return os.open(path, flags, 0o600)
+        return os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+
+
+def _write(descriptor: int, content: bytes) -> None:
+    with contextlib.suppress(OSError):  # read-only, or the disk is full: the lock is held without a name in it
+        os.ftruncate(descriptor, 0)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        os.write(descriptor, content)
+
+
+def _myself(session: str) -> dict[str, Any]:
+    pid = os.getpid()
+    since = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    return {"pid": pid, "start_time": start_time(pid), "host": socket.gethostname(), "session": session, "since": since}
+
+
+def _unusable(path: Path, error: Exception) -> BatonError:
+    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return BatonError("lock_unusable", f"{path} cannot be locked: {reason}", "check who owns that file, or remove it")

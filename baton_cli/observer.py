@@ -1,0 +1,65 @@
+"""What can be asked of a project without changing anything in it. The heavy parts of the protocol are not even imported."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from baton_cli import project as projects
+from baton_cli.context import Context
+from baton_cli.core.actions import iso
+from baton_cli.core.plan import to_json
+from baton_cli.errors import BatonError
+from baton_cli.flow import load, snapshot
+from baton_cli.flow.parts import tickets
+from baton_cli.store import events
+
+
+class Observer:
+    """The verbs that look."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+
+    def status(self, change: str | None = None) -> dict[str, Any]:
+        """Every change of the project (or one), as `baton.status/1`. A broken one says why and hides no other."""
+        root = str(self.context.project.root)
+        if change is not None:
+            return {"schema": snapshot.SCHEMA, "project": root, "changes": [self._look(change)]}
+        changes = []
+        for name in projects.changes(self.context.project):
+            try:
+                changes.append(self._look(name))
+            except BatonError as error:
+                changes.append({"change": name, "error": error.value()})
+        return {"schema": snapshot.SCHEMA, "project": root, "changes": changes}
+
+    def _look(self, change: str) -> dict[str, Any]:
+        loaded = load.look(self.context, change)
+        return snapshot.snapshot(self.context, loaded, tickets.views(self.context, loaded))
+
+    def plan(self, change: str) -> dict[str, Any]:
+        """One plan, as `baton.plan/1`."""
+        return to_json(load.look(self.context, change).plan)
+
+    def plans(self) -> list[dict[str, Any]]:
+        """Every change's plan; a broken one with its error, and its counts wherever the bytes decode."""
+        return [load.plan_or_error(self.context, name) for name in projects.changes(self.context.project)]
+
+    def log(self, change: str | None = None) -> dict[str, Any]:
+        """The history, oldest first, as `baton.log/1`."""
+        found = events.history(self.context.store, change)
+        listed = [{**asdict(item), "at": iso(item.at)} for item in found]
+        return {"schema": "baton.log/1", "change": change, "events": listed}
+
+    def receipt(self, assignment_id: str) -> dict[str, Any]:
+        """The receipt of an assignment, as `baton.receipt_view/1`."""
+        from baton_cli.flow.parts import evidence
+
+        return evidence.shown(self.context, assignment_id)
+
+    def verify_receipt(self, assignment_id: str) -> dict[str, Any]:
+        """Check a receipt as an integration would; refuses with the code of what is wrong."""
+        from baton_cli.flow.parts import evidence
+
+        return evidence.verified(self.context, assignment_id)

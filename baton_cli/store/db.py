@@ -1,0 +1,162 @@
+"""One SQLite file: how it is opened, upgraded, and written in transactions. Every failure becomes a `BatonError`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from baton_cli.errors import BatonError
+
+if TYPE_CHECKING:
+    import sqlite3
+
+BUSY_TIMEOUT_MS = 60_000
+
+
+class Store:
+    """An open database. Reads run by themselves; writes run inside `transaction()`."""
+
+    def __init__(self, connection: sqlite3.Connection, path: str) -> None:
+        self._connection = connection
+        self.path = path
+
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[sqlite3.Row]:
+        """All rows of a query."""
+        with _named_failures(self.path):
+            return self._connection.execute(sql, parameters).fetchall()
+
+    def row(self, sql: str, parameters: Sequence[Any] = ()) -> sqlite3.Row | None:
+        """The first row of a query, if any."""
+        with _named_failures(self.path):
+            found: sqlite3.Row | None = self._connection.execute(sql, parameters).fetchone()
+            return found
+
+    def write(self, sql: str, parameters: Sequence[Any] = ()) -> int:
+        """Run one statement that changes something; the number of rows it changed."""
+        if not self._connection.in_transaction:
+            raise AssertionError("a write outside a transaction")
+        with _named_failures(self.path):
+            return self._connection.execute(sql, parameters).rowcount
+
+    def insert(self, table: str, **values: Any) -> int:
+        """Insert one row; its rowid. Table and column names come from the code, never from a user."""
+        names = ", ".join(values)
+        marks = ", ".join("?" * len(values))
+        with _named_failures(self.path):
+            cursor = self._connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(values.values()))
+            return cursor.lastrowid or 0
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """One `BEGIN IMMEDIATE` ... `COMMIT`: from its first line nobody else writes. Rolled back on any exception."""
+        with _named_failures(self.path):
+            self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            with _named_failures(self.path):
+                self._connection.execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+
+@contextmanager
+def _named_failures(path: str) -> Iterator[None]:
+    import sqlite3
+
+    try:
+        yield
+    except sqlite3.IntegrityError:
+        raise
+    except sqlite3.OperationalError as error:
+        raise BatonError(
+            "store_unusable",
+            f"{path}: {error}",
+            "free disk space or fix the permissions of the folder, then call again",
+        ) from error
+    except sqlite3.DatabaseError as error:
+        raise BatonError(
+            "store_corrupt",
+            f"{path}: {error}",
+            "move the file away and call again: finished tickets are recognised from the integration branch",
+        ) from error
+
+
+def open_store(path: Path | None) -> Store:
+    """Open (creating it if need be) and upgrade the database at `path`; None gives an empty one in memory.
+
+    Errors: `store_unusable`, `store_corrupt`, `store_newer` (written by a newer Baton; nothing is changed).
+    """
+    import sqlite3
+
+    name = ":memory:" if path is None else str(path)
+    fresh = path is not None and not path.exists()
+    with _named_failures(name):
+        connection = sqlite3.connect(name, isolation_level=None, timeout=BUSY_TIMEOUT_MS / 1000)
+        connection.row_factory = sqlite3.Row
+        connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA foreign_keys=ON")
+        if fresh and path is not None:
+            path.chmod(0o600)
+        store = Store(connection, name)
+        try:
+            _migrate(store, connection)
+        except BaseException:
+            connection.close()
+            raise
+        return store
+
+
+def _migrate(store: Store, connection: sqlite3.Connection) -> None:
+    from baton_cli.store.migrations import MIGRATIONS
+
+    known = [step.__name__ for step in MIGRATIONS]
+    if _applied(store) == known:
+        return
+    if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        _enter_wal(connection)
+    with store.transaction():
+        connection.execute("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, applied_at REAL NOT NULL)")
+    for step in MIGRATIONS:
+        with store.transaction():
+            applied = _applied(store)  # read again under the lock: another process may have been first
+            newer = [name for name in applied if name not in known]
+            if newer:
+                raise BatonError(
+                    "store_newer",
+                    f"{store.path} was written by a newer Baton (it has {newer[-1]})",
+                    "update Baton, then call again",
+                )
+            if step.__name__ not in applied:
+                step(connection)
+                store.insert("migrations", name=step.__name__, applied_at=time.time())
+
+
+def _enter_wal(connection: sqlite3.Connection) -> None:
+    """Switching the journal takes an exclusive lock that does not honour the busy time-out, so losers try again."""
+    import sqlite3
+
+    deadline = time.monotonic() + BUSY_TIMEOUT_MS / 1000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL").fetchone()
+            return
+        except sqlite3.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+
+
+def _applied(store: Store) -> list[str]:
+    if store.row("SELECT 1 FROM sqlite_master WHERE name = 'migrations'") is None:
+        return []
+    return [row["name"] for row in store.rows("SELECT name FROM migrations ORDER BY rowid")]

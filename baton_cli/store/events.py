@@ -1,0 +1,45 @@
+"""The append-only history. `append` runs inside the transaction of the change it tells of."""
+
+from __future__ import annotations
+
+from baton_cli.core.facts import LoggedEvent
+from baton_cli.store.db import Store
+
+
+def append(
+    store: Store,
+    at: float,
+    change: str,
+    name: str,
+    *,
+    ticket: str | None = None,
+    assignment_id: str | None = None,
+    attempt: int | None = None,
+    session: str | None = None,
+    cause: str | None = None,
+    detail: str | None = None,
+) -> None:
+    """Add one event; `at` is seconds since the epoch."""
+    store.insert(
+        "events",
+        at=at,
+        change=change,
+        name=name,
+        ticket=ticket,
+        assignment_id=assignment_id,
+        attempt=attempt,
+        session=session,
+        cause=cause,
+        detail=detail,
+    )
+
+
+def history(store: Store, change: str | None = None, *, assignment_id: str | None = None) -> tuple[LoggedEvent, ...]:
+    """All events, oldest first, of one change or one assignment when named."""
+    where, parameters = ["1=1"], []
+    for column, value in (("change", change), ("assignment_id", assignment_id)):
+        if value is not None:
+            where.append(f"{column} = ?")
+            parameters.append(value)
+    found = store.rows(f"SELECT * FROM events WHERE {' AND '.join(where)} ORDER BY event", parameters)
+    return tuple(LoggedEvent(**dict(row)) for row in found)

@@ -1,0 +1,470 @@
+"""The protocol end to end on real repositories: what a session sees, and what has become of the work."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from baton_cli.errors import BatonError
+from tests import invariants
+from tests.conftest import run_git, write_files
+from tests.kit import World, hand_outs, kinds, make_world, names, only, seal_key
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return make_world(tmp_path / "project")
+
+
+def code_of(call: object) -> str:
+    with pytest.raises(BatonError) as refused:
+        call()  # type: ignore[operator]
+    return refused.value.code
+
+
+def test_a_change_is_driven_to_complete_and_the_checkout_stays_untouched(world: World) -> None:
+    before = invariants.checkout(world.root)
+    answer = world.actions("new")
+    session = answer["session"]
+    assert names(hand_outs(answer)) == ["1.1", "1.2"]
+    for action in hand_outs(answer):
+        assert world.finish(action)["state"] == "integrated"
+        invariants.check(world, before)
+    second = world.actions(session)
+    assert names(hand_outs(second)) == ["2.1"]
+    world.finish(only(second))
+    end = world.actions(session)
+    assert end["state"] == "complete"
+    assert only(end)["kind"] == "complete"
+    assert world.tasks.read_text().count("[x]") == 3
+    invariants.check(world, before)
+    listed = run_git(world.root, "ls-tree", "--name-only", world.integration).split()
+    assert {"1.1.txt", "1.2.txt", "2.1.txt"} <= set(listed)
+
+
+def test_worktrees_and_branches_of_integrated_work_are_removed(world: World) -> None:
+    world.run_to_end()
+    assert run_git(world.root, "branch", "--list", "baton/grow/*").split() == [world.integration]
+    assert [path.name for path in (world.project.worktrees / "grow").iterdir() if path.name != "integration"] == []
+
+
+def test_an_agent_that_says_done_with_nothing_committed_is_unknown_then_recovered(world: World) -> None:
+    action = hand_outs(world.actions(capacity=1))[0]
+    settled = world.reconcile(action, "completed", note="all done, tests pass")
+    assert settled["state"] == "unknown"
+    again = only(world.actions(capacity=1))
+    assert (again["kind"], again["assignment_id"], again["attempt"]) == ("recover", action["assignment_id"], 2)
+    assert again["cwd"] == action["cwd"]
+    assert again["claim_token"] != action["claim_token"]
+    invariants.check(world)
+
+
+def test_good_work_without_a_seal_is_sealed_by_the_next_call(world: World) -> None:
+    action = hand_outs(world.actions(capacity=1))[0]
+    world.work(action)
+    assert world.reconcile(action)["state"] == "unknown"
+    world.actions(capacity=1)
+    assert world.ticket("1.1")["status"] == "integrated"
+    assert "- [x] 1.1" in world.tasks.read_text()
+    invariants.check(world)
+
+
+def test_work_whose_checks_fail_is_handed_out_again_with_the_failure(world: World) -> None:
+    action = hand_outs(world.actions(capacity=1))[0]
+    run_git(Path(action["cwd"]), "rm", "-q", "README")
+    run_git(Path(action["cwd"]), "commit", "-q", "-m", "break it")
+    assert code_of(lambda: world.seal(action)) == "check_failed"
+    world.reconcile(action)
+    again = only(world.actions(capacity=1))
+    assert again["kind"] == "recover"
+    assert "exited with 1" in again["prompt"]
+
+
+def test_a_stale_token_is_refused_everywhere(world: World) -> None:
+    first = hand_outs(world.actions(capacity=1))[0]
+    world.reconcile(first, "failed")
+    world.actions(capacity=1)
+    assert code_of(lambda: world.bind(first, "late")) == "stale_claim"
+    assert code_of(lambda: world.seal(first)) == "stale_claim"
+    assert code_of(lambda: world.reconcile(first)) == "stale_claim"
+    invariants.check(world)
+
+
+def test_a_seal_key_is_no_claim_token(world: World) -> None:
+    action = hand_outs(world.actions(capacity=1))[0]
+    world.work(action)
+    stolen = {**action, "claim_token": seal_key(action)}
+    assert code_of(lambda: world.reconcile(stolen)) == "stale_claim"
+
+
+def test_an_unacknowledged_batch_is_returned_as_it_was(world: World) -> None:
+    first = world.actions("s1")
+    assert world.actions("s1")["actions"] == first["actions"]
+    world.bind(first["actions"][0], "agent-1")
+    waiting = only(world.actions("s1"))
+    assert waiting["kind"] == "wait"
+    assert {entry["claim_token"] for entry in waiting["in_flight"]} == {
+        item["claim_token"] for item in first["actions"]
+    }
+
+
+def test_a_commit_in_a_worktree_acknowledges_the_batch(world: World) -> None:
+    first = world.actions("s1")
+    world.work(first["actions"][0])
+    assert kinds(world.actions("s1")) == ["wait"]
+
+
+def test_another_session_gets_nothing_and_no_tokens(world: World) -> None:
+    world.actions("s1")
+    other = only(world.actions("s2"))
+    assert other["kind"] == "wait"
+    assert all("claim_token" not in entry for entry in other["in_flight"])
+    assert {entry["session"] for entry in other["in_flight"]} == {"s1"}
+
+
+def test_capacity_bounds_the_session_and_parallel_the_project(tmp_path: Path) -> None:
+    lines = "".join(f"- [ ] 1.{number} Part {number}\n" for number in range(1, 10))
+    config = '[verify]\ncommands = ["true"]\n[limits]\nparallel = 4\n'
+    world = make_world(tmp_path / "p", f"## 1. Parts\n{lines}", config=config)
+    assert len(hand_outs(world.actions("s1", capacity=3))) == 3
+    assert len(hand_outs(world.actions("s2", capacity=3))) == 1
+    assert kinds(world.actions("s3")) == ["wait"]
+
+
+def test_an_expired_lease_frees_the_ticket_for_another_session(world: World) -> None:
+    action = hand_outs(world.actions("s1", capacity=1))[0]
+    world.clock.seconds += 2 * 3600 + 1
+    found = hand_outs(world.actions("s2", capacity=1))
+    assert [(item["kind"], item["assignment_id"]) for item in found] == [("recover", action["assignment_id"])]
+    assert code_of(lambda: world.seal(action)) == "stale_claim"
+
+
+def test_take_over_expires_the_claims_of_the_named_session_at_once(world: World) -> None:
+    world.actions("s1")
+    found = hand_outs(world.actions("s2", take_over="s1"))
+    assert [item["kind"] for item in found] == ["recover", "recover"]
+
+
+def test_attempts_run_out_and_retry_counts_anew(world: World) -> None:
+    for _ in range(3):
+        world.reconcile(hand_outs(world.actions(capacity=1))[0], "failed")
+    answer = world.actions(capacity=1)
+    assert world.ticket("1.1")["reason"] == "exhausted"
+    assert names(hand_outs(answer)) == ["1.2"]
+    world.decide("1.1", "retry", None)
+    for action in hand_outs(answer):
+        world.finish(action)
+    assert names(hand_outs(world.actions(capacity=1))) == ["1.1"]
+    invariants.check(world)
+
+
+def test_a_stopped_agent_costs_no_attempt(world: World) -> None:
+    for _ in range(4):
+        world.reconcile(hand_outs(world.actions(capacity=1))[0], "stopped")
+    assert only(world.actions(capacity=1))["kind"] == "recover"
+
+
+def test_reconcile_is_idempotent_while_its_token_is_current(world: World) -> None:
+    action = hand_outs(world.actions(capacity=1))[0]
+    first = world.finish(action)
+    assert world.reconcile(action)["state"] == first["state"] == "integrated"
+    assert world.reconcile(action, "failed")["state"] == "integrated"
+    invariants.check(world)
+
+
+def conflicting(tmp_path: Path) -> tuple[World, list[dict[str, object]]]:
+    lines = "## 1. Same\n- [ ] 1.1 One\n- [ ] 1.2 Two\n- [ ] 1.3 Three\n"
+    world = make_world(tmp_path / "p", lines, files={"shared.txt": "first\nmiddle\nlast\n"})
+    return world, hand_outs(world.actions())
+
+
+def test_a_conflict_is_resolved_in_the_assignments_worktree_while_others_integrate(tmp_path: Path) -> None:
+    world, (one, two, three) = conflicting(tmp_path)
+    before = invariants.checkout(world.root)
+    world.finish(one, {"shared.txt": "first\nONE\nlast\n"})
+    assert world.finish(two, {"shared.txt": "first\nTWO\nlast\n"})["state"] == "conflicted"
+    assert world.finish(three)["state"] == "integrated"
+    merge = only(world.actions())
+    assert merge["kind"] == "resolve_merge"
+    assert merge["files"] == ["shared.txt"]
+    assert merge["others"][-1].endswith("#1.1")
+    place = Path(merge["cwd"])
+    assert place == Path(str(two["cwd"]))
+    assert "<<<<<<<" in (place / "shared.txt").read_text()
+    assert code_of(lambda: world.seal(merge)) == "operation_in_progress"
+    write_files(place, {"shared.txt": "first\nONE TWO\nlast\n"})
+    run_git(place, "add", "-A")
+    run_git(place, "commit", "-q", "--no-edit")
+    world.seal(merge)
+    assert world.reconcile(merge)["state"] == "integrated"
+    assert run_git(world.root, "show", f"{world.integration}:shared.txt") == "first\nONE TWO\nlast"
+    invariants.check(world, before)
+
+
+def test_a_conflict_resolved_by_throwing_the_merge_away_does_not_seal(tmp_path: Path) -> None:
+    world, (one, two, _) = conflicting(tmp_path)
+    world.finish(one, {"shared.txt": "first\nONE\nlast\n"})
+    world.finish(two, {"shared.txt": "first\nTWO\nlast\n"})
+    merge = next(item for item in hand_outs(world.actions()) if item["kind"] == "resolve_merge")
+    place = Path(merge["cwd"])
+    run_git(place, "merge", "--abort")
+    world.work(merge, {"more.txt": "more\n"})
+    assert code_of(lambda: world.seal(merge)) == "integration_not_merged"
+
+
+def test_two_branches_green_alone_and_red_together(tmp_path: Path) -> None:
+    config = '[verify]\ncommands = ["sh check.sh"]\n'
+    check = 'for name in callers/*; do read -r used < "$name"; test -e "$used" || exit 1; done\n'
+    files = {"check.sh": check, "callers/first": "old\n", "old": "", "new": ""}
+    world = make_world(tmp_path / "p", "## 1. R\n- [ ] 1.1 Drop old\n- [ ] 1.2 Call old\n", config=config, files=files)
+    drop, call = hand_outs(world.actions())
+    place = Path(drop["cwd"])
+    run_git(place, "rm", "-q", "old")
+    assert world.finish(drop, {"callers/first": "new\n"})["state"] == "integrated"
+    rejected = world.finish(call, {"callers/second": "old\n"})
+    assert (rejected["state"], rejected["reason"]) == ("rejected", "gate_failed")
+    assert "grow#1.1" in rejected["detail"]
+    head = run_git(world.root, "rev-parse", world.integration)
+    again = only(world.actions())
+    assert again["kind"] == "recover"
+    assert "red on the merged tree" in again["prompt"]
+    assert not (Path(again["cwd"]) / "old").exists(), "the worker sees the merged tree"
+    world.work(again, {"callers/second": "new\n"})
+    world.seal(again)
+    assert world.reconcile(again)["state"] == "integrated"
+    assert run_git(world.root, "merge-base", "--is-ancestor", head, world.integration) == ""
+    invariants.check(world)
+
+
+def test_an_ignored_file_that_the_checks_need_never_gets_in(tmp_path: Path) -> None:
+    config = '[verify]\ncommands = ["test -f secret.env"]\n'
+    world = make_world(
+        tmp_path / "p", "## 1. S\n- [ ] 1.1 Use the secret\n", config=config, files={".gitignore": "*.env\n"}
+    )
+    action = only(world.actions())
+    write_files(Path(action["cwd"]), {"secret.env": "x"})
+    settled = world.finish(action)
+    assert (settled["state"], settled["reason"]) == ("rejected", "gate_failed")
+    assert world.ticket("1.1")["status"] == "in_flight"
+    invariants.check(world)
+
+
+def test_a_forged_receipt_file_proves_nothing(world: World) -> None:
+    action = hand_outs(world.actions(capacity=1))[0]
+    world.work(action)
+    forged = {"schema": "baton.receipt/1", "assignment_id": action["assignment_id"], "checks": []}
+    (world.project.receipts / f"{action['assignment_id']}.json").write_text(json.dumps(forged))
+    assert world.reconcile(action)["state"] == "unknown"
+
+
+def test_an_edited_receipt_is_named_and_not_integrated(world: World) -> None:
+    action = hand_outs(world.actions(capacity=1))[0]
+    world.work(action)
+    world.seal(action)
+    copy = world.project.receipts / f"{action['assignment_id']}.json"
+    text = copy.read_text()
+    copy.chmod(0o600)
+    copy.write_text(text.replace('"exit_code":0', '"exit_code":1'))
+    settled = world.reconcile(action)
+    assert (settled["state"], settled["reason"]) == ("unknown", "receipt_edited")
+    assert "- [ ] 1.1" in world.tasks.read_text()
+
+
+def test_an_edited_packet_is_refused_by_the_seal(world: World) -> None:
+    action = hand_outs(world.actions(capacity=1))[0]
+    world.work(action)
+    copy = world.project.packets / f"{action['assignment_id']}.json"
+    copy.chmod(0o600)
+    copy.write_text(copy.read_text().replace("test -f README", "true"))
+    assert code_of(lambda: world.seal(action)) == "packet_changed"
+
+
+def test_what_a_seal_refuses_has_a_code_each(world: World) -> None:
+    action = hand_outs(world.actions(capacity=1))[0]
+    place = Path(action["cwd"])
+    assert code_of(lambda: world.seal(action)) == "nothing_committed"
+    run_git(place, "commit", "-q", "--allow-empty", "-m", "nothing")
+    assert code_of(lambda: world.seal(action)) == "nothing_changed"
+    write_files(place, {"loose.txt": "x"})
+    world.work(action, {"kept.txt": "x"})
+    write_files(place, {"loose.txt": "not committed"})
+    assert code_of(lambda: world.seal(action)) == "dirty_worktree"
+    run_git(place, "update-index", "--skip-worktree", "loose.txt")
+    assert code_of(lambda: world.seal(action)) == "dirty_worktree"
+    run_git(place, "update-index", "--no-skip-worktree", "loose.txt")
+    run_git(place, "checkout", "-q", "--", "loose.txt")
+    run_git(place, "checkout", "-q", "-b", "elsewhere")
+    assert code_of(lambda: world.seal(action)) == "wrong_branch"
+    run_git(place, "checkout", "-q", "--detach")
+    assert code_of(lambda: world.seal(action)) == "detached_head"
+    run_git(place, "checkout", "-q", action["branch"])
+    assert world.seal(action)["state"] == "sealed"
+    assert world.seal(action)["fresh"] is False
+
+
+@pytest.mark.parametrize("name", ["openspec/changes/grow/tasks.md", "openspec/changes/grow/new.md", "baton.toml"])
+def test_a_worker_may_not_touch_what_is_protected(world: World, name: str) -> None:
+    action = hand_outs(world.actions(capacity=1))[0]
+    world.work(action, {name: "[x] mine\n"})
+    assert code_of(lambda: world.seal(action)) == "protected_path"
+
+
+def test_a_branch_that_moves_after_its_seal_is_not_integrated(world: World) -> None:
+    action = hand_outs(world.actions(capacity=1))[0]
+    world.work(action)
+    world.seal(action)
+    world.work(action, {"late.txt": "x"})
+    settled = world.reconcile(action)
+    assert (settled["state"], settled["reason"]) == ("unknown", "branch_moved")
+    world.actions(capacity=1)  # Baton seals the new head itself
+    assert world.ticket("1.1")["status"] == "integrated"
+    invariants.check(world)
+
+
+def test_a_subagent_must_not_claim(world: World) -> None:
+    action = hand_outs(world.actions("s1", capacity=1))[0]
+    world.bind(action, "child-7")
+    assert code_of(lambda: world.actions("child-7")) == "agent_session"
+
+
+def test_another_agent_cannot_be_bound_to_the_same_attempt(world: World) -> None:
+    action = hand_outs(world.actions(capacity=1))[0]
+    world.bind(action, "a")
+    world.bind(action, "a")
+    assert code_of(lambda: world.bind(action, "b")) == "bound"
+
+
+def test_an_isolation_leak_is_reported_and_nothing_is_undone(world: World) -> None:
+    action = hand_outs(world.actions(capacity=1))[0]
+    write_files(world.root, {"stray.txt": "written in the wrong place"})
+    world.work(action)
+    world.seal(action)
+    settled = world.reconcile(action)
+    assert "stray.txt" in settled["isolation"]
+    assert (world.root / "stray.txt").exists()
+
+
+def test_a_closing_check_may_change_nothing(tmp_path: Path) -> None:
+    world = make_world(tmp_path / "p", "## 1. S\n- [ ] 1.1 Build it\n- [ ] 1.2 Verify it\n")
+    first = only(world.actions())
+    assert first["ticket"] == "grow#1.1"
+    world.finish(first)
+    closing = only(world.actions())
+    assert "--allow-empty" in closing["prompt"]
+    run_git(Path(closing["cwd"]), "commit", "-q", "--allow-empty", "-m", "looked at it")
+    world.seal(closing)
+    assert world.reconcile(closing)["state"] == "integrated"
+    assert world.actions()["state"] == "complete"
+
+
+def test_manual_tickets_block_until_a_person_decides(tmp_path: Path) -> None:
+    world = make_world(
+        tmp_path / "p",
+        "## 1. S\n- [ ] 1.1 Build\n## 2. T\n- [ ] 2.1 Ask the owner (manual)\n- [ ] 2.2 Push it live (human)\n",
+    )
+    world.finish(only(world.actions()))
+    blocked = only(world.actions())
+    assert (blocked["kind"], blocked["reason"], len(blocked["tickets"])) == ("blocked", "manual", 2)
+    world.decide("2.1", "done")
+    world.decide("2.2", "skip")
+    end = only(world.actions())
+    assert (end["kind"], end["attested"], end["skipped"], end["integrated"]) == ("complete", 1, 1, 1)
+    assert "- [x] 2.1" in world.tasks.read_text()
+    assert "- [ ] 2.2" in world.tasks.read_text()
+    invariants.check(world)
+
+
+def test_reopen_unticks_and_hands_out_again(world: World) -> None:
+    world.run_to_end()
+    world.decide("2.1", "reopen")
+    assert "- [ ] 2.1" in world.tasks.read_text()
+    again = only(world.actions())
+    assert (again["kind"], again["ticket"]) == ("dispatch", "grow#2.1")
+    world.finish(again, {"again.txt": "x"})
+    assert world.actions()["state"] == "complete"
+    invariants.check(world)
+
+
+def test_abandon_keeps_the_work_and_frees_the_ticket(world: World) -> None:
+    action = hand_outs(world.actions(capacity=1))[0]
+    head = world.work(action)
+    world.decide("1.1", "abandon")
+    assert run_git(world.root, "rev-parse", action["branch"]) == head
+    assert Path(action["cwd"]).exists()
+    fresh = hand_outs(world.actions(capacity=1))[0]
+    assert fresh["ticket"] == action["ticket"]
+    assert fresh["assignment_id"] != action["assignment_id"]
+    invariants.check(world)
+
+
+def test_a_ticket_ticked_by_hand_ends_its_assignment_and_keeps_the_work(world: World) -> None:
+    action = hand_outs(world.actions(capacity=1))[0]
+    head = world.work(action)
+    text = world.tasks.read_text()
+    world.tasks.write_text(text.replace("- [ ] 1.1", "- [x] 1.1"))
+    world.actions(capacity=1)
+    assert world.ticket("1.1")["status"] == "external"
+    assert code_of(lambda: world.seal(action)) == "invalid_transition"
+    assert run_git(world.root, "rev-parse", action["branch"]) == head
+
+
+def test_unticking_an_integrated_box_is_mended_by_the_next_call(world: World) -> None:
+    world.finish(hand_outs(world.actions(capacity=1))[0])
+    world.tasks.write_text(world.tasks.read_text().replace("- [x] 1.1", "- [ ] 1.1"))
+    world.actions(capacity=1)
+    assert "- [x] 1.1" in world.tasks.read_text()
+
+
+def test_with_the_store_gone_finished_tickets_are_read_from_the_branch(world: World) -> None:
+    for action in hand_outs(world.actions()):
+        world.finish(action)
+    for path in world.project.state.glob("queue.db*"):
+        path.unlink()
+    world.tasks.write_text(world.tasks.read_text().replace("[x]", "[ ]"))
+    answer = world.actions("s9")
+    assert names(hand_outs(answer)) == ["2.1"]
+    assert world.tasks.read_text().count("[x]") == 2
+    invariants.check(world)
+
+
+def test_the_integration_branch_checked_out_by_the_user_stops_integration_only(world: World) -> None:
+    action = hand_outs(world.actions(capacity=1))[0]
+    run_git(world.root, "worktree", "add", "-q", str(world.root.parent / "mine"), world.integration)
+    settled = world.finish(action)
+    assert settled["state"] == "sealed"
+    assert "checked out" in settled["notices"][0]
+    run_git(world.root, "worktree", "remove", str(world.root.parent / "mine"))
+    world.actions(capacity=1)
+    assert world.ticket("1.1")["status"] == "integrated"
+
+
+def test_a_commit_of_somebody_else_on_the_integration_branch_is_named(world: World) -> None:
+    action = hand_outs(world.actions(capacity=1))[0]
+    tree = run_git(world.root, "rev-parse", "HEAD^{tree}")
+    foreign = run_git(world.root, "commit-tree", tree, "-p", "HEAD", "-m", "mine")
+    run_git(world.root, "update-ref", f"refs/heads/{world.integration}", foreign)
+    settled = world.finish(action)
+    assert settled["state"] == "sealed"
+    assert "not Baton's" in settled["notices"][0]
+
+
+def test_npm_style_setup_runs_in_every_worktree(tmp_path: Path) -> None:
+    config = (
+        '[verify]\ncommands = ["test -f made/by-setup"]\n[worktree]\nsetup = ["mkdir -p made && touch made/by-setup"]\n'
+    )
+    world = make_world(tmp_path / "p", config=config, files={".gitignore": "made/\n"})
+    assert world.run_to_end()["state"] == "complete"
+    invariants.check(world)
+
+
+def test_a_failing_setup_is_named_and_frees_its_place(tmp_path: Path) -> None:
+    config = '[verify]\ncommands = ["true"]\n[worktree]\nsetup = ["echo no network >&2; exit 3"]\n'
+    world = make_world(tmp_path / "p", "## 1. S\n- [ ] 1.1 Build\n", config=config)
+    blocked = only(world.actions())
+    assert (blocked["kind"], blocked["reason"]) == ("blocked", "setup_failed")
+    assert "log" in blocked["detail"]
+    (world.root / "baton.toml").write_text('[verify]\ncommands = ["true"]\n')
+    world.decide("1.1", "retry", None)
+    assert only(world.actions())["kind"] == "dispatch"
