@@ -12,12 +12,14 @@ import typer
 
 from baton_cli import context, output
 from baton_cli import project as projects
+from baton_cli.context import Context
 from baton_cli.errors import USAGE, BatonError
 from baton_cli.project import Project
 
 if TYPE_CHECKING:
     from baton_cli.controller import SessionController
     from baton_cli.observer import Observer
+    from baton_cli.operator import Operator
 
 ProjectOption = Annotated[
     Path | None,
@@ -48,6 +50,15 @@ def controller(
 
 
 @contextmanager
+def operator(path: Path | None) -> Iterator[Operator]:
+    """The same for a person's decisions."""
+    from baton_cli.operator import Operator
+
+    with context.opened(locate(path), create=True) as surroundings:
+        yield Operator(surroundings)
+
+
+@contextmanager
 def observer(path: Path | None, *, assignment: str | None = None) -> Iterator[Observer]:
     """The same for verbs that only look: nothing is created, and the protocol is not imported."""
     from baton_cli.observer import Observer
@@ -73,11 +84,11 @@ def token(given: str) -> str:
     return line
 
 
-def only_change(controls: SessionController, named: str | None) -> str:
+def only_change(surroundings: Context, named: str | None) -> str:
     """The change a ticket belongs to: the one named, or the only one there is."""
     if named is not None:
         return named
-    changes = projects.changes(controls.context.project)
+    changes = projects.changes(surroundings.project)
     if len(changes) == 1:
         return changes[0]
     raise BatonError(
@@ -98,8 +109,8 @@ WhyOption = Annotated[
 def decide(decision: str, ticket: str, why: str | None, path: Path | None, json_mode: bool) -> None:
     """The body that all operator decisions share."""
     change, separator, _ = ticket.rpartition("#")
-    with controller(path, json_mode=json_mode) as controls:
-        answer = controls.decide(only_change(controls, change if separator else None), ticket, decision, why)
+    with operator(path) as person:
+        answer = person.decide(only_change(person.context, change if separator else None), ticket, decision, why)
     said = f"{decision}: {answer['ticket']}"
     if answer["notice"]:
         said += f"\n{output.escape(answer['notice'])}"

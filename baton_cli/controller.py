@@ -16,7 +16,6 @@ from baton_cli.core.receipt import BATON, Authority
 from baton_cli.errors import USAGE, BatonError
 from baton_cli.flow import (
     claim,
-    decide,
     emit,
     handout,
     integrate,
@@ -24,7 +23,6 @@ from baton_cli.flow import (
     prepare,
     recover,
     seal,
-    setting_up,
     settle,
     tick,
 )
@@ -243,7 +241,7 @@ class SessionController:
                 notices.append(done.stopped.message)
             assignment = assignments.get(self.context.store, assignment_id)
         if assignment.state is State.INTEGRATED:
-            notices.extend(self._tick(assignment.change))
+            notices.extend(self.tick(assignment.change))
             notices.extend(recover.clear_worktrees(self.context, assignment.change))
             assignment = assignments.get(self.context.store, assignment_id)
         extra: dict[str, Any] = self._isolation(assignment)
@@ -253,7 +251,8 @@ class SessionController:
             "reconcile", assignment, "call actions with your session", detail=assignment.detail, **extra
         )
 
-    def _tick(self, change: str) -> tuple[str, ...]:
+    def tick(self, change: str) -> tuple[str, ...]:
+        """Tick what is finished and not ticked yet; why something could not be."""
         try:
             loaded = load.load(self.context, change)
         except BatonError as error:
@@ -280,37 +279,4 @@ class SessionController:
             "reason": assignment.reason,
             "next": following,
             **extra,
-        }
-
-    # -- set-up and decisions --------------------------------------------------------------------------------------------------
-
-    def init(self) -> dict[str, Any]:
-        """Write baton.toml unless it is there, as `baton.init/1`."""
-        return setting_up.init(self.context)
-
-    def decide(self, change: str, ticket: str, decision: str, why: str | None) -> dict[str, Any]:
-        """`done`, `skip`, `reopen`, `retry` or `abandon`, as `baton.decision/1`."""
-        loaded = load.load(self.context, change)
-        row = recover.start(self.context, loaded.change)
-        recover.finish_merges(self.context, row)
-        view = decide.find(tickets.views(self.context, loaded), ticket)
-        reason = why if decision == "retry" else decide.need_why(why)
-        notice = None
-        if decision in decide.DECISIONS:
-            decide.finish(self.context, row, view, decision, reason or "")
-            self._tick(loaded.change)
-        elif decision == "reopen":
-            decide.reopen(self.context, row, view, reason or "")
-            notice = tick.write(loaded.folder.tasks, view.planned.ticket, done=False)
-        elif decision == "retry":
-            decide.retry(self.context, view, reason)
-        else:
-            decide.abandon(self.context, view, reason or "")
-        return {
-            "schema": "baton.decision/1",
-            "change": loaded.change,
-            "ticket": view.key,
-            "decision": decision,
-            "notice": notice,
-            "next": "call actions",
         }

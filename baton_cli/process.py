@@ -152,26 +152,24 @@ def _start(command: str, cwd: Path, output: int, env: dict[str, str]) -> subproc
 
 def _wait(child: subprocess.Popen[bytes], timeout: float) -> bool:
     """Wait, where the system allows it without reaping; False when the time is over first."""
-    descriptor = _pidfd(child.pid)
-    if descriptor is None:
-        try:
-            child.wait(timeout)
-        except subprocess.TimeoutExpired:
-            return False
-        return True
-    try:
-        poll = select.poll()
-        poll.register(descriptor, select.POLLIN)
-        return bool(poll.poll(min(max(0.0, timeout), 1e6) * 1000))
-    finally:
-        os.close(descriptor)
-
-
-def _pidfd(pid: int) -> int | None:
     if sys.platform == "linux":
         with contextlib.suppress(OSError):  # a kernel before 5.3, or a sandbox without it
-            return os.pidfd_open(pid)
-    return None
+            descriptor = os.pidfd_open(child.pid)
+            try:
+                poll = select.poll()
+                poll.register(descriptor, select.POLLIN)
+                return bool(poll.poll(min(max(0.0, timeout), 1e6) * 1000))
+            finally:
+                os.close(descriptor)
+    return _wait_portably(child, timeout)
+
+
+def _wait_portably(child: subprocess.Popen[bytes], timeout: float) -> bool:
+    try:
+        child.wait(timeout)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 def _verdict(code: int, ended: bool) -> tuple[int | None, str | None]:
@@ -186,19 +184,16 @@ def _sweep(group: int, identity: str) -> None:
     """End what is left of a check: ask (SIGTERM), wait `GRACE`, force (SIGKILL) until nothing is found."""
     if sys.platform == "win32":
         subprocess.run(["taskkill", "/T", "/F", "/PID", str(group)], capture_output=True, check=False)
-        return
-    begin = time.monotonic()
-    asked: set[int] = set()
-    while left := _survivors(group, identity):
-        spent = time.monotonic() - begin
-        if spent > SWEEP_LIMIT:
-            return
-        for pid in left:
-            if spent > GRACE or pid not in asked:
-                with contextlib.suppress(OSError):
-                    os.kill(pid, signal.SIGKILL if spent > GRACE else signal.SIGTERM)
-        asked |= left
-        time.sleep(PAUSE)
+    else:
+        begin = time.monotonic()
+        asked: set[int] = set()
+        while (left := _survivors(group, identity)) and (spent := time.monotonic() - begin) < SWEEP_LIMIT:
+            for pid in left:
+                if spent > GRACE or pid not in asked:
+                    with contextlib.suppress(OSError):
+                        os.kill(pid, signal.SIGKILL if spent > GRACE else signal.SIGTERM)
+            asked |= left
+            time.sleep(PAUSE)
 
 
 def _survivors(group: int, identity: str) -> set[int]:
@@ -230,11 +225,11 @@ def _read(path: str) -> bytes:
 
 def _group_without_proc(group: int) -> set[int]:
     # Negative: os.kill then reaches the whole group. A group of zombies only cannot be signalled on macOS.
-    try:
-        os.killpg(group, 0)
-    except OSError:
-        return set()
-    return {-group}
+    if sys.platform != "win32":
+        with contextlib.suppress(OSError):
+            os.killpg(group, 0)
+            return {-group}
+    return set()
 
 
 def _digest(log: Path) -> str:

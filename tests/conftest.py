@@ -21,6 +21,8 @@ PRIVATE = tuple(os.path.join(REAL_HOME, *parts) for parts in (
 PYTHON = tuple({os.path.realpath(path) for path in (sys.prefix, sys.base_prefix, sys.exec_prefix)})
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC
 
+sys.path.insert(0, str(ROOT))  # however pytest was called
+
 _allowed: list[str] = [os.path.realpath(ROOT)]
 _guard_on = False
 
@@ -89,6 +91,7 @@ def hermetic(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
         "GIT_CONFIG_GLOBAL": settings,
         "GIT_CONFIG_NOSYSTEM": "1",
         "TZ": "UTC",
+        "PYTHONPATH": ROOT,  # for the processes that tests start
         "LC_ALL": "C.UTF-8",
     }
     for name, value in values.items():

@@ -19,6 +19,7 @@ from baton_cli.controller import SessionController
 from baton_cli.core.lifecycle import Terminal
 from baton_cli.core.receipt import Authority
 from baton_cli.observer import Observer
+from baton_cli.operator import Operator
 from tests.conftest import ROOT, run_git, write_files
 
 TASKS = """\
@@ -83,8 +84,8 @@ class World:
             return controls.reconcile(action["assignment_id"], action["claim_token"], Terminal(terminal), **more)
 
     def decide(self, ticket: str, decision: str, why: str | None = "because") -> dict[str, Any]:
-        with self.controller() as controls:
-            return controls.decide(self.change, ticket, decision, why)
+        with contexts.opened(self.project, create=True, clock=self.clock) as surroundings:
+            return Operator(surroundings).decide(self.change, ticket, decision, why)
 
     def status(self) -> dict[str, Any]:
         with contexts.opened(self.project, create=False, clock=self.clock) as surroundings:

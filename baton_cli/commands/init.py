@@ -7,8 +7,8 @@ from baton_cli import cli, output
 
 def init(project: cli.ProjectOption = None, json: cli.JsonOption = False) -> None:
     """Write baton.toml with the checks and the set-up found in this project, and say what was found."""
-    with cli.controller(project, json_mode=json) as controls:
-        answer = controls.init()
+    with cli.operator(project) as person:
+        answer = person.init()
 
     def text() -> str:
         from baton_cli.views.text import init_text

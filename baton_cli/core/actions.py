@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,11 +17,11 @@ LIST_LIMIT = 10
 HAND_OUTS = ("dispatch", "recover", "resolve_merge")
 
 REMEDIES = {
-    "manual": "do it by hand, then: baton done {ticket} --why '...' (or: baton skip {ticket} --why '...')",
+    "manual": "do it by hand, then: {baton} done {ticket} --why '...' (or: {baton} skip {ticket} --why '...')",
     "no_verification": "give it a sub-bullet `- verify: COMMAND` in tasks.md, or write [verify] commands in {root}/baton.toml",
     "ambiguous_identity": "give the tickets ids of their own (1.1, 1.2 ...) or different texts in tasks.md",
-    "exhausted": "read the log, then: baton retry {ticket} (or repair it in its worktree and seal)",
-    "setup_failed": "repair the set-up ([worktree] setup in baton.toml), then: baton retry {ticket}",
+    "exhausted": "read the log, then: {baton} retry {ticket} (or repair it in its worktree and seal)",
+    "setup_failed": "repair the set-up ([worktree] setup in baton.toml), then: {baton} retry {ticket}",
 }
 
 
@@ -101,7 +102,7 @@ def blocked_tickets(views: Iterable[TicketView], command: str, root: str) -> lis
         detail = f"{first.key}: {shorten(first.planned.ticket.title, TITLE_LIMIT)}"
         if first.assignment is not None and first.assignment.detail:
             detail += f" ({shorten(first.assignment.detail, 200)})"
-        remedy = REMEDIES[reason].format(ticket=first.key, root=root).replace("baton ", f"{command} ", 1)
+        remedy = REMEDIES[reason].format(baton=command, ticket=shlex.quote(first.key), root=root)
         actions.append(blocked(reason, [view.key for view in members], detail, remedy))
     return actions
 
@@ -159,7 +160,7 @@ def next_step(kinds: set[str], session: str) -> str:
 
 def fit(hand_outs: Sequence[Mapping[str, Any]], frame: Mapping[str, Any], limit: int = ANSWER_LIMIT) -> int:
     """How many of the hand-outs, in order, the answer `frame` (made without them) can hold. At least one."""
-    size = len(text_of(frame))
+    size = len(text_of({**frame, "next": next_step(set(HAND_OUTS), str(frame["session"]))}))
     held = 0
     for action in hand_outs:
         size += len(text_of(action)) + 1

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 def _pattern(glob: str) -> re.Pattern[str]:
     parts = []
-    for piece in re.split(r"(\*\*/|\*\*|\*|\?)", glob.strip("/")):
+    for piece in re.split(r"(\*\*/|\*\*|\*|\?)", glob.removeprefix("./").strip("/")):
         parts.append({"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}.get(piece, re.escape(piece)))
     return re.compile("".join(parts) + "(?:/.*)?", re.DOTALL)
 

@@ -48,8 +48,8 @@ def match(known: Sequence[KnownTicket], document: Document) -> Matching:
     1. Same id and same text. 2. Same text. 3. Same text and section title: equal numbers pair in order; so do those
     of one section that became another as a whole. 4. The same for tickets that were no longer present, if the text has
     four words or the id or section agrees ("Run tests" somewhere else is another ticket). 5. Same id and half of the
-    words. Then a same text that is still left on both sides is ambiguous, and so is an id of which several fit; a known
-    ticket that one of these may be is not reported as removed.
+    words. Then a text that is still left on both sides (of present tickets: of several absent ones none comes back) is
+    ambiguous, and so is an id for which several fit; a known ticket that one of these may be is not reported as removed.
     """
     matcher = _Matcher(known, document)
     present = [index for index, one in enumerate(known) if one.present]
@@ -58,7 +58,7 @@ def match(known: Sequence[KnownTicket], document: Document) -> Matching:
     matcher.same_text_again(present, absent)
     unsure_known, unsure = matcher.same_id(present)
     matcher.same_text(present)
-    more_known, more = matcher.several(range(len(known)))
+    more_known, more = matcher.several(present)
     gone = tuple(known[index].ticket_id for index in matcher.left(present) if index not in unsure_known | more_known)
     ambiguous = tuple(place for place in sorted(unsure | more) if matcher.found[place] is None)
     ids = tuple(None if index is None else known[index].ticket_id for index in matcher.found)
@@ -149,7 +149,7 @@ class _Matcher:
         """Step 4: texts that are back, unless a present ticket still has a claim on them."""
         claimed = {self.known[index].fingerprint for index in self.left(present)}
         wanted = {
-            ticket.fingerprint: ticket
+            ticket.fingerprint
             for ticket in self.tickets
             if self.found[ticket.position] is None and ticket.fingerprint not in claimed
         }
@@ -198,9 +198,8 @@ class _Matcher:
         unsure_known: set[int] = set()
         unsure: set[int] = set()
         for members, places in self.groups(indices, lambda one: one.fingerprint, lambda one: one.fingerprint):
-            if any(self.known[index].present for index in members):
-                unsure_known.update(members)
-                unsure.update(places)
+            unsure_known.update(members)
+            unsure.update(places)
         return unsure_known, unsure
 
     def _single_texts(self, indices: Sequence[int]) -> None:

@@ -33,12 +33,12 @@ def queue(open_assignments: Iterable[Assignment]) -> tuple[Assignment, ...]:
         (item for item in everything if item.conflicts >= RIGHT_OF_WAY_AFTER and item.state in _HOLDS_THE_WAY),
         key=lambda item: (item.created_at, item.id),
     )
-    if not urgent:
-        return tuple(order)
-    first = urgent[0]
-    if first.state is not State.SEALED:
-        return ()
-    return (first, *(item for item in order if item.id != first.id))
+    turns: list[Assignment] = []
+    for item in urgent:
+        if item.state is not State.SEALED:
+            return tuple(turns)
+        turns.append(item)
+    return (*turns, *(item for item in order if item not in turns))
 
 
 def unproved(
@@ -106,7 +106,7 @@ class Evidence:
 
 def read_message(message: str) -> Evidence | None:
     """The evidence in a commit message; None when it is no commit of ours."""
-    lines = message.rstrip("\n").split("\n")
+    lines = message.rstrip("\n").split("\n")[1:]  # the subject is a ticket's title, which may look like anything
     trailers: dict[str, str] = {}
     while lines and lines[-1].startswith("Baton-"):
         name, separator, value = lines.pop().partition(": ")
@@ -121,7 +121,7 @@ def read_message(message: str) -> Evidence | None:
         if line.startswith('{"'):
             try:
                 value = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 return None
             values[str(value.get("schema"))] = value
     return Evidence(
@@ -149,15 +149,28 @@ def fault(
         return "its first parent is not the commit before it"
     if evidence.decision is not None:
         return None if len(parents) == 1 and tree == previous_tree else "a decision must not change any file"
-    receipt, gate = evidence.receipt, evidence.gate
-    if receipt is None or gate is None or len(parents) != 2:
+    if evidence.receipt is None or evidence.gate is None or len(parents) != 2:
         return "its receipt or gate record is missing"
+    try:
+        return _merge_fault(evidence, evidence.receipt, evidence.gate, tree, parents[1], previous)
+    except (KeyError, TypeError):
+        return "its receipt or gate record is not complete"
+
+
+def _merge_fault(
+    evidence: Evidence, receipt: Mapping[str, Any], gate: Mapping[str, Any], tree: str, head: str, previous: str
+) -> str | None:
     sealed = dict(receipt)
-    claimed = sealed.pop("digest", None)
+    claimed = sealed.pop("digest")
     if claimed != evidence.receipt_digest or canonical.digest_of(sealed) != claimed:
         return "its receipt was edited"
-    if parents[1] != receipt["head"] or gate["tree"] != tree or gate["onto"] != previous:
+    if (receipt["assignment_id"], receipt["packet"]) != (evidence.assignment_id, evidence.packet):
+        return "its receipt is for another assignment"
+    if head != receipt["head"] or gate["tree"] != tree or gate["onto"] != previous:
         return "its receipt or gate record is for another commit"
+    judged = {check["command"] for check in gate["checks"]}
+    if not receipt["checks"] or any(check["command"] not in judged for check in receipt["checks"]):
+        return "one of its checks is missing"
     if any(check["exit_code"] != 0 for check in (*receipt["checks"], *gate["checks"])):
         return "one of its checks did not pass"
     return None

@@ -11,13 +11,14 @@ _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 def slug(name: str) -> str:
     """A single path or ref component that stands for `name`: itself where it is plain, else a readable part and a digest.
 
-    Ref rules that matter: no `..`, no trailing dot or `.lock`, nothing but ASCII that every file system keeps apart.
+    Ref rules that matter: no `..`, no trailing dot or `.lock`, nothing but ASCII that every file system keeps apart. The
+    `@` before the digest is in no plain name, so that no name is the slug of another one.
     """
     if _SAFE.fullmatch(name) and ".." not in name and not name.endswith((".", ".lock")) and len(name) <= 60:
         return name
     plain = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[:40].strip("-")
     mark = hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:6]
-    return f"{plain}-{mark}" if plain else mark
+    return f"{plain}@{mark}"
 
 
 def integration_branch(prefix: str, change: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 PROMPT_LIMIT = 900
 TITLE_LIMIT = 80
@@ -13,7 +13,7 @@ CUT = "… (whole text in the packet)"
 def shorten(text: str, limit: int, mark: str = "…") -> str:
     """`text` on one line in at most `limit` characters."""
     folded = " ".join(text.split())
-    return folded if len(folded) <= limit else folded[: max(0, limit - len(mark))].rstrip() + mark
+    return folded if len(folded) <= limit else (folded[: max(0, limit - len(mark))].rstrip() + mark)[: max(0, limit)]
 
 
 def seal_key(claim_token: str) -> str:
@@ -21,8 +21,13 @@ def seal_key(claim_token: str) -> str:
     return hashlib.sha256(b"baton.seal\0" + claim_token.encode()).hexdigest()[:24]
 
 
+def _room(lines: Iterable[str]) -> int:
+    """How many characters these lines leave, each with its line end."""
+    return PROMPT_LIMIT - sum(len(line) + 1 for line in lines)
+
+
 def _compose(head: Sequence[str], text: str, tail: Sequence[str]) -> str:
-    room = PROMPT_LIMIT - sum(len(line) + 1 for line in (*head, *tail))
+    room = _room((*head, *tail))
     body = shorten(text, room - 1, CUT) if room > len(CUT) else ""
     return "\n".join([*head, *([body] if body else []), *tail])
 
@@ -57,9 +62,12 @@ def recover(
     head = [
         f"Work only in {cwd} (cd there first). Earlier work is in it: keep it, see git log and git status.",
         f"Read the task packet: {packet}",
-        f"Ticket {key}. It is not accepted yet: {shorten(why, 260)}",
+        f"Ticket {key}. It is not accepted yet: ",
     ]
-    return _compose(head, text, _tail(seal_command, seconds, closing_check))
+    tail = _tail(seal_command, seconds, closing_check)
+    # Both this and the ticket's text have to find room.
+    head[-1] += shorten(why, min(260, 2 * _room((*head, *tail)) // 3))
+    return _compose(head, text, tail)
 
 
 def resolve_merge(
@@ -75,10 +83,13 @@ def resolve_merge(
 ) -> str:
     """The prompt for a merge conflict that is in progress in the assignment's own worktree."""
     named = ", ".join(files[:5]) + (f" and {len(files) - 5} more" if len(files) > 5 else "")
+    with_whom = f", in conflict with {shorten(', '.join(others[:3]), 120)}" if others else ""
     head = [
         f"Work only in {cwd} (cd there first). A merge is in progress there.",
-        f"Resolve the conflicts in {shorten(named, 160)}: keep what both sides mean, then git add and git commit.",
+        "Resolve the conflicts in {}: keep what both sides mean, then git add and git commit.",
         f"Packet: {packet}",
-        f"Ticket {key}" + (f", in conflict with {', '.join(others[:3])}" if others else "") + ":",
+        f"Ticket {key}{with_whom}:",
     ]
-    return _compose(head, text, _tail(seal_command, seconds, closing_check=False))
+    tail = _tail(seal_command, seconds, closing_check=False)
+    head[1] = head[1].format(shorten(named, min(160, 2 * _room((*head, *tail)) // 3)))
+    return _compose(head, text, tail)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,11 +103,12 @@ def read(body: bytes) -> dict[str, Any]:
     """The receipt in these bytes; `receipt_edited` when its own digest does not fit what it says."""
     try:
         value = json.loads(body)
+        same_bytes = canonical.encode(value) == body
         claimed = value.pop("digest")
         schema = value["schema"]
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise _refused("receipt_edited", "the receipt is not readable") from None
-    if schema != SCHEMA or canonical.digest_of(value) != claimed:
+    if schema != SCHEMA or not same_bytes or canonical.digest_of(value) != claimed:
         raise _refused("receipt_edited", "the receipt's digest does not fit its contents")
     value["digest"] = claimed
     return dict(value)
@@ -125,37 +126,50 @@ def verify(
 ) -> SealedReceipt:
     """Check a receipt against what its assignment and packet say; refuse it with the code of the first thing wrong."""
     value = read(body)
-    ran = value["checks"]
-    asked = [check["command"] for check in packet["checks"]]
-    wrong = (
-        (value["digest"] != receipt_digest, "receipt_edited", "it is not the receipt that was recorded"),
-        (value["assignment_id"] != assignment_id, "receipt_foreign", f"it belongs to {value['assignment_id']}"),
-        (value["packet"] != packet_digest, "packet_mismatch", "it was made for another packet"),
-        (
-            canonical.digest_of(packet) != packet_digest,
-            "packet_changed",
-            "the packet is not the one that was handed out",
-        ),
-        (value["base"] != base, "base_mismatch", "it was made on another base commit"),
-        (value["head"] != sealed_head, "head_mismatch", "it was made at another commit"),
-        ([check["command"] for check in ran] != asked, "checks_mismatch", "its checks are not the packet's"),
-        (not ran, "checks_mismatch", "it lists no check"),
-        (any(check["exit_code"] != 0 for check in ran), "check_failed", "one of its checks did not exit with 0"),
-    )
-    for is_wrong, code, what in wrong:
-        if is_wrong:
-            raise _refused(code, f"the receipt of {assignment_id} does not count: {what}")
+    try:
+        for is_wrong, code, what in _questions(
+            value, assignment_id, base, sealed_head, receipt_digest, packet_digest, packet
+        ):
+            if is_wrong:
+                raise _refused(code, f"the receipt of {assignment_id} does not count: {what}")
+        commands = tuple(check["command"] for check in packet["checks"])
+        tree, clean = str(value["tree"]), bool(value["clean_environment"])
+    except (KeyError, TypeError):
+        raise _refused("receipt_edited", f"the receipt of {assignment_id} is not complete") from None
     return SealedReceipt(
         digest=receipt_digest,
         assignment_id=assignment_id,
         packet=packet_digest,
         base=base,
         head=sealed_head,
-        tree=value["tree"],
-        commands=tuple(asked),
-        clean_environment=bool(value["clean_environment"]),
+        tree=tree,
+        commands=commands,
+        clean_environment=clean,
         value=value,
     )
+
+
+def _questions(
+    value: Mapping[str, Any],
+    assignment_id: str,
+    base: str,
+    sealed_head: str,
+    receipt_digest: str,
+    packet_digest: str,
+    packet: Mapping[str, Any],
+) -> Iterator[tuple[bool, str, str]]:
+    """What can be wrong, in order; each is looked at only when nothing before it is."""
+    yield value["digest"] != receipt_digest, "receipt_edited", "it is not the receipt that was recorded"
+    yield value["assignment_id"] != assignment_id, "receipt_foreign", f"it belongs to {value['assignment_id']}"
+    yield value["packet"] != packet_digest, "packet_mismatch", "it was made for another packet"
+    changed = canonical.digest_of(packet) != packet_digest
+    yield changed, "packet_changed", "the packet is not the one that was handed out"
+    yield value["base"] != base, "base_mismatch", "it was made on another base commit"
+    yield value["head"] != sealed_head, "head_mismatch", "it was made at another commit"
+    ran, asked = value["checks"], [check["command"] for check in packet["checks"]]
+    yield [check["command"] for check in ran] != asked, "checks_mismatch", "its checks are not the packet's"
+    yield not ran, "checks_mismatch", "it lists no check"
+    yield any(check["exit_code"] != 0 for check in ran), "check_failed", "one of its checks did not exit with 0"
 
 
 def _refused(code: str, message: str) -> BatonError:

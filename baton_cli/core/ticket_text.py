@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 UNTITLED = "(untitled)"
 
-_LEAD = r"\s*((?:\[[^\[\]]*\](?![(\[])\s*){0,4}?)((?:\*\*|~~|__|[*_`]){0,3})"
+_LEAD = r"\s*((?:\[[^\[\]]*\](?!\()\s*){0,4}?)((?:\*\*|~~|__|[*_`]){0,3})"
 _SIGN = r"[:.)\]]"
 _TAIL = rf"((?:\*\*|~~|__|[*_`]){{0,3}})({_SIGN}{{0,2}})"
 _DOTTED = r"[0-9]{1,3}[a-z]?(?:\.[0-9]{1,3}[a-z]?){1,3}"
@@ -31,9 +31,11 @@ _END = r"(?![0-9A-Za-z_%+/\\-]|\.[0-9A-Za-z])"
 # The usual form, in one cheap match; the others are tried only when it fails.
 _USUAL = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3}){1,3}) (?! )")
 _NUMBERED = re.compile(
-    rf"{_LEAD}(?:\[({_DOTTED})\]|({_DOTTED}){_END}|({_COUNT})(?=[*_~`]*{_SIGN}+[*_~`]*(?:\s|\Z)))({_SIGN}{{0,2}}){_TAIL}"
+    rf"{_LEAD}(?:\[({_DOTTED})\](?!\()|({_DOTTED}){_END}|({_COUNT})(?=[*_~`]*{_SIGN}+[*_~`]*(?:\s|\Z)))({_SIGN}{{0,2}}){_TAIL}"
 )
-_WORDED = re.compile(rf"{_LEAD}(?:\[([A-Z]{{1,6}}-[0-9]{{1,5}})\]|({_LETTERED}){_END})({_SIGN}{{0,2}}){_TAIL}(?=\s|\Z)")
+_WORDED = re.compile(
+    rf"{_LEAD}(?:\[([A-Z]{{1,6}}-[0-9]{{1,5}})\](?!\()|({_LETTERED}){_END})({_SIGN}{{0,2}}){_TAIL}(?=\s|\Z)"
+)
 _BARE = re.compile(r"[A-Z]-?[0-9]{1,3}[a-z]?|[A-Z]\.[0-9]{1,3}|[A-Z]{2,6}-[0-9]{1,5}")
 _NAMES = frozenset(
     (

@@ -63,17 +63,19 @@ def _action(context: Context, change: Change, assignment: Assignment) -> dict[st
     kind, why = "dispatch", ""
     extra: dict[str, Any] = {}
     conflicts: tuple[str, ...] = ()
-    if assignment.attempt.kind != "dispatch":
-        kind, extra, why, conflicts = _recovery(context, change, assignment)
+    handed = [item for item in assignments.attempts(context.store, assignment.id) if item.batch is not None]
+    if handed:  # somebody was sent there before
+        kind, extra, why, conflicts = _recovery(context, change, assignment, handed[-1].agent)
     head, dirty = activity.mark(context, assignment)
     with context.store.transaction():
         assignment = assignments.set_attempt(context.store, assignment, kind=kind, start_head=head, start_dirty=dirty)
     ticket = packet["ticket"]
+    cwd = str(context.inside(context.worktree(assignment.worktree)))
     page = context.project.packets / f"{assignment.id}.md"
     common = {
         "key": assignment.ticket,
         "text": "\n".join(part for part in (ticket["text"], ticket["body"]) if part),
-        "cwd": packet["cwd"],
+        "cwd": cwd,
         "packet": str(page),
         "seal_command": context.shell("seal", assignment.id, "--key", prompt.seal_key(assignment.attempt.claim_token)),
         "seconds": sum(check["timeout"] for check in packet["checks"]) + SEAL_MARGIN,
@@ -86,25 +88,18 @@ def _action(context: Context, change: Change, assignment: Assignment) -> dict[st
     else:
         text = prompt.resolve_merge(**common, files=conflicts, others=extra.get("others", ()))
     return actions.hand_out(
-        kind, assignment, title=ticket["title"], cwd=packet["cwd"], packet=str(page), prompt=text, extra=extra
+        kind, assignment, title=ticket["title"], cwd=cwd, packet=str(page), prompt=text, extra=extra
     )
 
 
 def _recovery(
-    context: Context, change: Change, assignment: Assignment
+    context: Context, change: Change, assignment: Assignment, previous_agent: str | None
 ) -> tuple[str, dict[str, Any], str, tuple[str, ...]]:
     """What the next agent meets in the worktree: a merge to resolve, a merged tree that is red, or unfinished work."""
     path = context.worktree(assignment.worktree)
     reason = assignment.reason or "unknown"
     why = assignment.detail or reason.replace("_", " ")
-    # The new attempt is not handed out yet; the agent to name is the one before it.
-    before = [
-        item for item in assignments.attempts(context.store, assignment.id) if item.number < assignment.attempt.number
-    ]
-    extra: dict[str, Any] = {
-        "reason": reason,
-        "previous_agent": next((item.agent for item in reversed(before) if item.agent), None),
-    }
+    extra: dict[str, Any] = {"reason": reason, "previous_agent": previous_agent}
     if (
         assignment.onto is not None
         and repo.operation(path) is None

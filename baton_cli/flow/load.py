@@ -46,7 +46,7 @@ def check_sources(context: Context, folder: ChangeFolder) -> CheckSources:
     """Where a ticket without checks of its own gets them from."""
     own = configuration.load_verify(folder.path / "baton.toml")
     config = context.config
-    need = own is None and config.verify is None
+    need = (own is None or own[0] is None) and config.verify is None
     return CheckSources(
         change=own[0] if own else None,
         project=config.verify,

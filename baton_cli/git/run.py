@@ -198,12 +198,18 @@ def _execute(
     """(exit code, negative for a signal; whether the time limit ended it)."""
     if sys.platform == "win32":
         return _execute_windows(argv, source, out, err, env, timeout)
+    else:  # noqa: RET505  (a type checker follows platforms by branches only)
+        return _wait(_start(argv, source, out, err, env), timeout)
+
+
+def _start(argv: list[str], source: IO[bytes], out: IO[bytes], err: IO[bytes], env: dict[str, str]) -> Any:
+    """The running process as `sh` keeps it: `pid`, `wait()`."""
     import sh
 
     try:
         command: Any = sh.Command("git")
         with _start_lock:
-            running = command(
+            return command(
                 [_Argument(argument) for argument in argv],
                 _in=source,
                 _out=out,
@@ -216,13 +222,14 @@ def _execute(
                 _bg=True,
                 _bg_exc=False,
                 _ok_code=range(-128, 256),
-            )
+            ).process
     except sh.CommandNotFound as error:
         raise _missing() from error
     except (sh.ForkException, OSError) as error:
         line = str(error).strip().splitlines()[-1].strip()
-        raise BatonError("git_failed", f"git could not be started: {line}") from error
-    return _wait(running.process, timeout)
+        raise BatonError(
+            "git_failed", f"git could not be started: {line}", "free memory, or fewer names at once"
+        ) from error
 
 
 def _wait(process: Any, timeout: float) -> tuple[int, bool]:
@@ -248,8 +255,9 @@ def _wait(process: Any, timeout: float) -> tuple[int, bool]:
 
 
 def _kill_group(pid: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
+    if sys.platform != "win32":
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
 
 
 def _execute_windows(

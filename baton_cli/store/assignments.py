@@ -26,10 +26,13 @@ _SELECT = (
 
 def _assignment(row: sqlite3.Row) -> Assignment:
     values = {name: row[name] for name in _OWN}
-    attempt = {name: row[f"attempt_{name}"] for name in _ATTEMPT}
-    attempt["counted"] = bool(attempt["counted"])
     values["state"] = State(values["state"])
-    return Assignment(**values, attempt=Attempt(**attempt))
+    return Assignment(**values, attempt=_attempt(row, "attempt_"))
+
+
+def _attempt(row: sqlite3.Row, prefix: str = "") -> Attempt:
+    values = {name: row[f"{prefix}{name}"] for name in _ATTEMPT}
+    return Attempt(**{**values, "counted": bool(values["counted"])})
 
 
 def find(store: Store, assignment_id: str) -> Assignment | None:
@@ -185,4 +188,4 @@ def counted_attempts(store: Store, assignment_id: str) -> int:
 def attempts(store: Store, assignment_id: str) -> tuple[Attempt, ...]:
     """All attempts of an assignment, first to last."""
     rows = store.rows("SELECT * FROM attempts WHERE assignment_id = ? ORDER BY number", (assignment_id,))
-    return tuple(Attempt(**{name: row[name] for name in _ATTEMPT}) for row in rows)
+    return tuple(_attempt(row) for row in rows)

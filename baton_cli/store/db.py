@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -36,18 +38,19 @@ class Store:
 
     def write(self, sql: str, parameters: Sequence[Any] = ()) -> int:
         """Run one statement that changes something; the number of rows it changed."""
-        if not self._connection.in_transaction:
-            raise AssertionError("a write outside a transaction")
-        with _named_failures(self.path):
-            return self._connection.execute(sql, parameters).rowcount
+        return self._change(sql, parameters).rowcount
 
     def insert(self, table: str, **values: Any) -> int:
         """Insert one row; its rowid. Table and column names come from the code, never from a user."""
         names = ", ".join(values)
         marks = ", ".join("?" * len(values))
+        return self._change(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(values.values())).lastrowid or 0
+
+    def _change(self, sql: str, parameters: Sequence[Any]) -> sqlite3.Cursor:
+        if not self._connection.in_transaction:
+            raise AssertionError("a write outside a transaction")
         with _named_failures(self.path):
-            cursor = self._connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(values.values()))
-            return cursor.lastrowid or 0
+            return self._connection.execute(sql, parameters)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -98,15 +101,16 @@ def open_store(path: Path | None) -> Store:
     import sqlite3
 
     name = ":memory:" if path is None else str(path)
-    fresh = path is not None and not path.exists()
+    if path is not None:
+        # Private from its first moment; where this fails, SQLite says why.
+        with contextlib.suppress(OSError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     with _named_failures(name):
         connection = sqlite3.connect(name, isolation_level=None, timeout=BUSY_TIMEOUT_MS / 1000)
         connection.row_factory = sqlite3.Row
         connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA foreign_keys=ON")
-        if fresh and path is not None:
-            path.chmod(0o600)
         store = Store(connection, name)
         try:
             _migrate(store, connection)
@@ -120,7 +124,7 @@ def _migrate(store: Store, connection: sqlite3.Connection) -> None:
     from baton_cli.store.migrations import MIGRATIONS
 
     known = [step.__name__ for step in MIGRATIONS]
-    if _applied(store) == known:
+    if _applied(store, known) == known:
         return
     if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
         _enter_wal(connection)
@@ -128,14 +132,7 @@ def _migrate(store: Store, connection: sqlite3.Connection) -> None:
         connection.execute("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, applied_at REAL NOT NULL)")
     for step in MIGRATIONS:
         with store.transaction():
-            applied = _applied(store)  # read again under the lock: another process may have been first
-            newer = [name for name in applied if name not in known]
-            if newer:
-                raise BatonError(
-                    "store_newer",
-                    f"{store.path} was written by a newer Baton (it has {newer[-1]})",
-                    "update Baton, then call again",
-                )
+            applied = _applied(store, known)  # read again under the lock: another process may have been first
             if step.__name__ not in applied:
                 step(connection)
                 store.insert("migrations", name=step.__name__, applied_at=time.time())
@@ -150,13 +147,22 @@ def _enter_wal(connection: sqlite3.Connection) -> None:
         try:
             connection.execute("PRAGMA journal_mode=WAL").fetchone()
             return
-        except sqlite3.OperationalError:
-            if time.monotonic() > deadline:
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
 
 
-def _applied(store: Store) -> list[str]:
+def _applied(store: Store, known: Sequence[str]) -> list[str]:
+    """The steps that the database has been through. Error: `store_newer` for one that is not among the `known`."""
     if store.row("SELECT 1 FROM sqlite_master WHERE name = 'migrations'") is None:
         return []
-    return [row["name"] for row in store.rows("SELECT name FROM migrations ORDER BY rowid")]
+    applied = [row["name"] for row in store.rows("SELECT name FROM migrations ORDER BY rowid")]
+    newer = [name for name in applied if name not in known]
+    if newer:
+        raise BatonError(
+            "store_newer",
+            f"{store.path} was written by a newer Baton (it has {newer[-1]})",
+            "update Baton, then call again",
+        )
+    return applied

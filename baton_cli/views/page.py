@@ -85,7 +85,7 @@ def page(width: int | None, unicode: bool | None) -> Page:
 def _speaks_unicode() -> bool:
     """Output is always written as UTF-8, so this asks what its reader makes of it."""
     said = next((os.environ[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if os.environ.get(name)), "")
-    if os.environ.get("TERM") == "dumb" or said.split(".")[0] in ("C", "POSIX") and "utf" not in said.lower():
+    if os.environ.get("TERM") == "dumb" or (said.split(".")[0] in ("C", "POSIX") and "utf" not in said.lower()):
         return False
     return "utf" in (getattr(sys.stdout, "encoding", None) or "utf-8").lower()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from typing import Any
@@ -9,11 +10,17 @@ from typing import Any
 from baton_cli.output import escape
 
 TEXT_LIMIT = 4_000  # characters of one text that are looked at; nothing longer is ever shown on one line
+_FOLD = re.compile(r"(?:\r?\n|[ \t])+")
 
 
 def shown(value: Any, limit: int = TEXT_LIMIT) -> str:
     """Any value as one safe line; nothing for None."""
-    return "" if value is None else escape(" ".join(str(value)[:limit].split(" ")))
+    return "" if value is None else escape(str(value)[:limit])
+
+
+def prose(value: Any) -> str:
+    """A sentence that may have come over several lines, on one."""
+    return "" if value is None else escape(_FOLD.sub(" ", str(value)[:TEXT_LIMIT]).strip())
 
 
 def seconds(moment: Any) -> float | None:

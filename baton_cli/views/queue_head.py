@@ -1,0 +1,81 @@
+"""How far a change is, and where its work comes together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from baton_cli.views.page import GAP, INDENT, Line, Page, cells, length
+from baton_cli.views.words import finished, shown
+
+BAR_LEAST, BAR_MOST = 10, 30
+HASH = 7  # characters of a commit
+
+
+def head(change: Mapping[str, Any], page: Page) -> list[Line]:
+    """One line on a wide page, else two or three."""
+    progress = change["progress"]
+    total, done = progress["total"], finished(progress)
+    complete = change.get("state") == "complete"
+    name = page.cut(shown(change["change"]), max(12, page.width - 30))
+    first: Line = [
+        (name, "bold"),
+        (GAP + (f"{done} of {total} done" if total else "no tickets in tasks.md"), "green" if complete else "bold"),
+    ]
+    told, place = _told(change), _place(change, page)
+    free = page.width - length(first) - 2 * len(GAP)
+    bar = min(BAR_MOST, free - length(told) if told else free)
+    if bar < BAR_LEAST:
+        bar = min(BAR_MOST, free)
+    if bar >= BAR_LEAST and total:
+        first += [(GAP, ""), *page.bar(done, total, bar)]
+    lines = [first]
+    for part in (told, place):
+        if part and length(lines[-1]) + len(GAP) + length(part) <= page.width:
+            lines[-1] += [(GAP, ""), *part]
+        elif part:
+            lines.append([(INDENT, ""), *part])
+    if complete and total:
+        lines.append(_next(change))
+    return lines
+
+
+def _told(change: Mapping[str, Any]) -> Line:
+    """The counts of what is not finished."""
+    progress = change["progress"]
+    person = progress.get("blocked", 0)
+    counts = (
+        (person, "needs a person" if person == 1 else "need a person", "red"),
+        (progress.get("in_flight", 0), "in flight", "yellow"),
+        (progress.get("ready", 0), "ready", ""),
+        (progress.get("waiting", 0), "waiting", "dim"),
+        (progress.get("skipped", 0), "skipped", "dim"),
+    )
+    line: Line = []
+    if change.get("paused") is not None:
+        line.append(("paused", "red"))
+    for number, what, style in counts:
+        if number:
+            line += [(", ", "dim")] if line else []
+            line.append((f"{number} {what}", style))
+    return line
+
+
+def _place(change: Mapping[str, Any], page: Page) -> Line:
+    """The integration branch, its head, and where it will go."""
+    branch = shown(change.get("integration_branch"))
+    if not branch:
+        return []
+    text = branch
+    if change.get("integration_head"):
+        text += f" {shown(change['integration_head'])[:HASH]}"
+    target = shown(change.get("target_branch"))
+    if target and cells(text) + cells(target) + 7 <= page.width:
+        text += f", for {target}"
+    return [(page.cut(text, page.width - len(INDENT)), "dim")]
+
+
+def _next(change: Mapping[str, Any]) -> Line:
+    name, onto = shown(change["change"]), shown(change.get("target_branch"))
+    first = "" if not change.get("integration_branch") else f"land it on {onto or 'your branch'}, then: "
+    return [(f"{INDENT}complete ", "green"), (f"-> {first}", ""), (f"openspec archive {name}", "bold")]

@@ -1,0 +1,193 @@
+"""What needs a person, with what to do about it; and what runs, with who works on it and since when."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from baton_cli.views.grid import DONE, Grid
+from baton_cli.views.page import Line, cells
+from baton_cli.views.words import age, count, joined, listed, plain, prose, seconds, short, shown, span
+
+TICKETS = 4  # shown of one reason
+RUNNING = 10  # shown in flight
+WHO_MOST = 24
+_STEPS = re.compile(r"(?<=then:) | (?=\(or\b)")  # where a remedy goes on with a command, or with another way
+
+Ticket = Mapping[str, Any]
+
+
+def _tickets(change: Mapping[str, Any]) -> Iterator[Ticket]:
+    for section in change.get("sections", ()):
+        yield from section["tickets"]
+
+
+def person(change: Mapping[str, Any], grid: Grid) -> list[Line]:
+    """Every reason for which only a person can go on: the tickets it stops, and the remedy."""
+    blocked: dict[str, list[Ticket]] = {}
+    for ticket in _tickets(change):
+        if ticket["status"] == "blocked":
+            blocked.setdefault(str(ticket.get("reason")), []).append(ticket)
+    lines: list[Line] = []
+    if change.get("paused") is not None:
+        lines += _alone(grid, "paused", prose(change["paused"]), f"baton resume {shown(change['change'])}")
+    for action in change.get("attention", ()):
+        reason = str(action.get("reason"))
+        stopped = blocked.pop(reason, None)
+        if stopped:
+            lines += _group(grid, reason, stopped, prose(action.get("remedy")))
+        else:
+            lines += _alone(grid, plain(reason), prose(action.get("detail")), prose(action.get("remedy")))
+    for reason, stopped in blocked.items():
+        lines += _group(grid, reason, stopped, "")
+    return lines
+
+
+def _alone(grid: Grid, reason: str, detail: str, remedy: str) -> list[Line]:
+    """Something that stops the change and is no ticket's."""
+    first: Line = [("  ! ", "bold red"), (reason, "red")]
+    return [first, *grid.below(detail, ""), *_remedy(grid, remedy)]
+
+
+def _group(grid: Grid, reason: str, tickets: Sequence[Ticket], remedy: str) -> list[Line]:
+    lines: list[Line] = []
+    for ticket in tickets[:TICKETS]:
+        held = ticket.get("assignment") or {}
+        said = plain(reason)
+        if reason == "exhausted" and held.get("attempt"):
+            said = f"exhausted after {count(held['attempt'], 'attempt')}"
+        detail = prose(held.get("detail"))
+        fits = bool(detail) and cells(said) + 2 + cells(detail) <= grid.room
+        right: Line = [(f"{said}: " if fits else said, "red"), (detail if fits else "", "")]
+        lines.append(grid.row(("person", "bold red"), short(ticket["key"]), (shown(ticket["title"]), ""), right))
+        if detail and not fits:
+            lines += grid.below(detail, "")
+    if len(tickets) > TICKETS:
+        rest = [short(ticket["key"]) for ticket in tickets[TICKETS:]]
+        lines.append(grid.more(f"and {len(rest)} more {plain(reason)}: {listed(rest, 12)}"))
+    return lines + _remedy(grid, remedy)
+
+
+def _remedy(grid: Grid, remedy: str) -> list[Line]:
+    """What to do. Commands are never broken over lines, so that they can be copied."""
+    if not remedy:
+        return []
+    indent = " " * grid.indent
+    room = grid.page.width - grid.indent - 3
+    if cells(remedy) <= room:
+        return [[(f"{indent}-> ", "red"), (remedy, "bold")]]
+    first, *others = _STEPS.split(remedy)
+    parts = [first] if first.startswith("baton ") else grid.page.wrap(first, room, 6)
+    lines: list[Line] = [[(f"{indent}   ", ""), (part, "")] for part in [*parts, *others]]
+    lines[0][0] = (f"{indent}-> ", "red")
+    for at in range(len(parts), len(lines)):
+        lines[at][1] = (others[at - len(parts)], "" if others[at - len(parts)].startswith("(or") else "bold")
+    return lines
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is to be said about a ticket in flight, in words."""
+
+    state: str
+    who: str
+    attempt: str
+    since: str = ""
+    evidence: str = ""
+    lease: str = ""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """As they stand side by side on a wide page."""
+        return self.state, self.who, self.attempt, joined((self.since, self.evidence)), self.lease
+
+
+def running(change: Mapping[str, Any], grid: Grid, now: float) -> list[Line]:
+    """What is in flight: agents at work first, then what waits to be merged or taken up again."""
+    flying = [ticket for ticket in _tickets(change) if _flies(ticket)]
+    if not flying:
+        return _idle(change, grid)
+    flying.sort(key=lambda ticket: ticket["assignment"]["state"] != "claimed")
+    facts = [_facts(ticket, now) for ticket in flying[:RUNNING]]
+    widths = [max(map(cells, column)) for column in zip(*(fact.columns for fact in facts), strict=True)]
+    wide = grid.room >= sum(widths) + 2 * len(widths)
+    lines: list[Line] = []
+    for ticket, fact in zip(flying, facts, strict=False):
+        lines += _one(ticket, fact, grid, widths if wide else None)
+    if len(flying) > RUNNING:
+        rest = [short(ticket["key"]) for ticket in flying[RUNNING:]]
+        lines.append(grid.more(f"and {len(rest)} more in flight: {listed(rest, 12)}"))
+    return lines
+
+
+def _one(ticket: Ticket, fact: Facts, grid: Grid, widths: Sequence[int] | None) -> list[Line]:
+    """One ticket in flight, in columns of these widths; without them, over two lines."""
+    works = ticket["assignment"]["state"] == "claimed"
+    sign, style = ("running" if works else "queued", "yellow"), "yellow" if works else ""
+    name, title = short(ticket["key"]), (shown(ticket["title"]), "")
+    if widths is not None:
+        texts = [grid.page.pad(text, width) for text, width in zip(fact.columns, widths, strict=True)]
+        lines = [grid.row(sign, name, title, [(texts[0], style), ("  " + "  ".join(texts[1:]), "")])]
+    else:
+        lines = [grid.row(sign, name, title, [(f"{fact.state} {fact.since}".rstrip(), style)])]
+        lines += grid.below(joined((fact.who, fact.attempt, fact.evidence, fact.lease)), "dim", 2)
+    if not works:
+        lines += grid.below(prose(ticket["assignment"].get("detail")), "dim", 2)
+    return lines
+
+
+def _flies(ticket: Ticket) -> bool:
+    """Somebody may be at work on it, even if its box was ticked or its text became ambiguous meanwhile."""
+    held = ticket.get("assignment")
+    return held is not None and (ticket["status"] == "in_flight" or held["state"] == "claimed")
+
+
+def _idle(change: Mapping[str, Any], grid: Grid) -> list[Line]:
+    ready = change["progress"].get("ready", 0)
+    if not ready or change.get("paused") is not None:
+        return []
+    if not change.get("integration_branch"):
+        said = f'not started: tell an agent session "run baton on {shown(change["change"])}"'
+    else:
+        said = f"nothing runs now; {count(ready, 'ticket')} can begin with the next `baton actions`"
+    return [[("  " + part, "dim")] for part in grid.page.wrap(said, grid.page.width - 2, 2)]
+
+
+def _facts(ticket: Ticket, now: float) -> Facts:
+    held = ticket["assignment"]
+    agent, session = shown(held.get("agent"), WHO_MOST + 1), shown(held.get("session"), WHO_MOST + 1)
+    who = agent or (f"session {session}" if session else "")
+    attempt = f"attempt {held.get('attempt', 1)}"
+    if held["state"] != "claimed":
+        return Facts(_standing(held), who, attempt)
+    state = "running" if ticket["status"] not in DONE else "running (ticked by hand)"
+    since, lease = age(held.get("since"), now), _lease(held.get("lease_expires_at"), now)
+    return Facts(state, who, attempt, since, _evidence(held, now), lease)
+
+
+def _evidence(held: Mapping[str, Any], now: float) -> str:
+    """When the last commit, changed file or bind was seen."""
+    last, since = seconds(held.get("last_evidence_at")), seconds(held.get("since"))
+    if last is None:
+        return ""
+    return f"last sign {span(now - last)} ago" if since is None or last > since else "no sign yet"
+
+
+def _lease(expires: Any, now: float) -> str:
+    until = seconds(expires)
+    if until is None:
+        return ""
+    return f"lease {span(until - now)}" if until > now else f"lease ran out {span(now - until)} ago"
+
+
+def _standing(held: Mapping[str, Any]) -> str:
+    """Where work stands that no agent has in hands."""
+    reason = plain(held.get("reason") or "")
+    return {
+        "sealed": "sealed, to be integrated",
+        "conflicted": "merge conflict, to be resolved",
+        "rejected": "rejected by the gate, to be repaired",
+        "unknown": f"to be taken up again{f' ({reason})' if reason else ''}",
+    }.get(str(held["state"]), plain(held["state"]))
