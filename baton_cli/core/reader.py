@@ -11,6 +11,7 @@ from baton_cli.core.ticket_text import heading_title
 
 _DONE = frozenset("xX")
 _AROUND_MARKER = SPACES + "["
+_BLOCK = 1 << 15  # characters at a time: what one split makes should stay in the processor's cache
 _NEVER = 1 << 30  # deeper than any indentation
 
 
@@ -40,12 +41,26 @@ class Reader:
 
     def read(self, size: Callable[[str], int]) -> None:
         """Read everything; `size` says how many bytes a piece of the text has, to count the slots."""
+        text, start = self.text, 0
+        place = (1, 0, 0)
+        while start <= len(text):
+            end = text.find("\n", start + _BLOCK)
+            end = len(text) if end < 0 else end
+            place = self._block(text[start:end], place, size)
+            start = end + 1
+        self._end(len(text))
+        self._close_section()
+
+    def _block(self, block: str, place: tuple[int, int, int], size: Callable[[str], int]) -> tuple[int, int, int]:
+        """Some whole lines. `place` is the number of the first, and where it starts in characters and in bytes."""
         # One split finds all task lines. Every piece but the first is followed by the four of the next task line:
         # all up to the bracket, the content, the mark, and what follows up to the next task line.
-        pieces = iter(TASKS.split("\n" + self.text))
+        pieces = iter(TASKS.split("\n" + block))
         before = next(pieces)
-        number, at, offset = before.count("\n") + 1, len(before), size(before)
-        self._between(1, 0, before[1:])
+        number, at, offset = place
+        if before and not before.isspace():
+            self._between(number, at, before[1:])
+        number, at, offset = number + before.count("\n"), at + len(before), offset + size(before)
         add, head, home, begin = self.boxes.append, self.heads.append, self.homes.append, self.starts.append
         make, plain, fenced = tuple.__new__, self._fences is None and self._last_close == 0, False
         for prefix, content, mark, rest in zip(pieces, pieces, pieces, pieces):  # noqa: B905 (an iterator, four times)
@@ -72,8 +87,7 @@ class Reader:
             if more and not more.isspace():
                 self._between(number + 1, body, more)
             number, at, offset = number + 1 + rest.count("\n"), end + len(rest), start + width + size(rest) + 2
-        self._end(len(self.text))
-        self._close_section()
+        return number, at, offset
 
     def _between(self, first: int, at: int, text: str) -> None:
         """Lines without a task; `first` is the number of the first one and `at` where it starts."""

@@ -33,13 +33,22 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One commit. `subject` is the first paragraph on one line, `body` everything after it, exactly as stored."""
+    """One commit, with its whole message as stored."""
 
     oid: str
     tree: str
     parents: tuple[str, ...]
-    subject: str
-    body: str
+    message: str
+
+    @property
+    def subject(self) -> str:
+        """The first paragraph, on one line."""
+        return " ".join(self.message.partition("\n\n")[0].split("\n")).strip()
+
+    @property
+    def body(self) -> str:
+        """Everything after the first paragraph."""
+        return self.message.partition("\n\n")[2]
 
 
 def head(cwd: Path) -> Head:
@@ -126,8 +135,7 @@ def first_parent(cwd: Path, old: str | None, new: str) -> tuple[Commit, ...]:
 
 
 def _commit(oid: str, tree: str, parents: str, message: str) -> Commit:
-    subject, _, body = message.partition("\n\n")
-    return Commit(oid, tree, tuple(parents.split()), " ".join(subject.split("\n")).strip(), body)
+    return Commit(oid, tree, tuple(parents.split()), message)
 
 
 def log_subjects(cwd: Path, old: str, new: str) -> tuple[str, ...]:

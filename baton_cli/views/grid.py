@@ -52,19 +52,12 @@ class Grid:
     def row(self, sign: tuple[str, str], name: str, title: tuple[str, str], right: Line) -> Line:
         """One row; `sign` is a glyph's name and its style, `title` a text and its style. `right` is cut to the page."""
         glyph, style = sign
-        line: Line = [
+        return [
             (INDENT + self.page.glyph(glyph), style),
             (" " + self.page.pad(name, self.id_width) + GAP, title[1]),
             (self.page.pad(title[0], self.title_width) + GAP, title[1]),
+            *self.page.clip(right, self.room),
         ]
-        room = self.room
-        for text, style in right:
-            fitted = self.page.cut(text, room)
-            line.append((fitted, style))
-            room -= cells(fitted)
-            if room <= 0:
-                break
-        return line
 
     def below(self, text: str, style: str, most: int = 3) -> list[Line]:
         """More about the row above, under its title."""

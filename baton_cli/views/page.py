@@ -53,6 +53,17 @@ class Page:
         fitted = self.cut(text, room)
         return fitted + " " * (room - cells(fitted))
 
+    def clip(self, line: Line, room: int) -> Line:
+        """The line in at most `room` cells."""
+        kept: Line = []
+        for text, style in line:
+            fitted = self.cut(text, room)
+            kept.append((fitted, style))
+            room -= cells(fitted)
+            if room <= 0 or fitted != text:
+                break
+        return kept
+
     def wrap(self, text: str, room: int, most: int) -> list[str]:
         """The text broken between words into at most `most` lines; a word longer than a line stays whole."""
         lines: list[str] = []

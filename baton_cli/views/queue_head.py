@@ -34,7 +34,7 @@ def head(change: Mapping[str, Any], page: Page) -> list[Line]:
         if part and length(lines[-1]) + len(GAP) + length(part) <= page.width:
             lines[-1] += [(GAP, ""), *part]
         elif part:
-            lines.append([(INDENT, ""), *part])
+            lines.append([(INDENT, ""), *page.clip(part, page.width - len(INDENT))])
     if complete and total:
         lines.append(_next(change))
     return lines
@@ -72,7 +72,7 @@ def _place(change: Mapping[str, Any], page: Page) -> Line:
     target = shown(change.get("target_branch"))
     if target and cells(text) + cells(target) + 7 <= page.width:
         text += f", for {target}"
-    return [(page.cut(text, page.width - len(INDENT)), "dim")]
+    return [(text, "dim")]
 
 
 def _next(change: Mapping[str, Any]) -> Line:

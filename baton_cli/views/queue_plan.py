@@ -46,7 +46,7 @@ class Waits:
             whole = tuple(key for key in self.of_section[at] if key != own)
             if len(whole) == len(keys) + more and whole[: len(keys)] == tuple(keys):
                 name = "the others" if own in self.of_section[at] else self.names[at]
-                return name + _notes([*stuck[:2], *closing])
+                return name + _notes(stuck[:2] or closing)
         texts = [short(text) for text in waits_for if not str(text).startswith("and ")]
         return (f"{' '.join(texts)} and {more} more" if more else listed(texts, 8)) + _notes(closing)
 

@@ -42,7 +42,7 @@ def test_at_80_columns() -> None:
         "  ✓ 1-2  Foundations, Tokens  11 done\n"
         "    3    Settings             0 of 5 done, 1 blocked, 2 in flight\n"
         "  ○ 3.4  Keyboard short cut   ready\n"
-        "  ◌ 3.5  Verify both themes   waits for the others (3.2 exhausted; closing c…\n"
+        "  ◌ 3.5  Verify both themes   waits for the others (3.2 exhausted)\n"
         "  ◌ 4    Rollout              2 tickets wait for section 3 (3.2 exhausted)\n"
     )
 
@@ -55,7 +55,6 @@ def test_at_200_columns_a_ticket_in_flight_is_one_line() -> None:
         "  lease 1 h 48 m\n"
     ) in text
     assert "exhausted after 3 attempts: `pytest -q` exited with 1 (log logs/3.2-3.log)\n" in text
-    assert "(3.2 exhausted; closing check)\n" in text
     assert not overlong(text, 200)
 
 
@@ -169,9 +168,9 @@ def test_every_reason_has_its_remedy_and_long_lists_are_cut() -> None:
     assert "and 25 more manual: 1.5 1.6 " in text
     assert "baton done add-dark-mode#1.1 --why '...'\n" in text
     assert "write\n" in text
-    assert "  ! integration moved\n         somebody moved it\n         -> move it back\n" in text
+    assert "  ! integration moved\n          somebody moved it\n          -> move it back\n" in text
     value["attention"] = []
-    assert "  ! 2.1  Bare              no verification\n" in view(value)
+    assert "  ! 2.1   Bare              no verification\n" in view(value)
 
 
 def test_commands_are_never_broken() -> None:
@@ -226,6 +225,8 @@ def test_what_a_ticket_waits_for() -> None:
     assert "2.2  All               waits for section 1\n" in text
     assert "2.3  Many              waits for 1.1 1.2 and 7 more\n" in text
     assert "3    Roof              1 ticket waits for 2.1\n" in text
+    rest[1] |= {"flags": ["closing_check"], "waits_for": [f"add-dark-mode#2.{n}" for n in (1, 3, 4)]}
+    assert "2.2  All               waits for the others (closing check)\n" in view(change(*sections))
     last["waits_for"] += ["add-dark-mode#2.2"]
     assert '1 ticket waits for "Walls"\n' in view(change(*sections))
 

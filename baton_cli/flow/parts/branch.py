@@ -48,7 +48,7 @@ def _adopt(context: Context, change: Change, found: str) -> None:
         raise _moved(change, found, "the commit that Baton left there is no longer in its history")
     previous, previous_tree = recorded, repo.tree(repository, recorded)
     for commit in repo.first_parent(repository, recorded, found):
-        evidence = integration.read_message(commit.body)
+        evidence = integration.read_message(commit.message)
         wrong = integration.fault(
             evidence,
             change=change.change,
@@ -119,7 +119,7 @@ def merged_since(context: Context, base: str, oid: str, own: str) -> tuple[str, 
     """The keys of the tickets integrated after `base`, newest first: the other side of a conflict or a red merge."""
     keys = []
     for commit in repo.first_parent(context.project.repository, base, oid):
-        evidence = integration.read_message(commit.body)
+        evidence = integration.read_message(commit.message)
         if evidence is not None and evidence.decision is None and evidence.key != own:
             keys.append(evidence.key)
     return tuple(reversed(keys))
