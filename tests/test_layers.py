@@ -31,10 +31,31 @@ MAY: dict[str, set[str]] = {
     "controller": {"flow", "store", "git", "context", "provision", *GROUND, *VALUES},
     "observer": {"flow", "store", "context", *GROUND, *VALUES},
     "operator": {"controller", "flow", "store", "context", *GROUND, *VALUES},
-    "cli": {"controller", "observer", "operator", "context", "project", "output", *VALUES},  # what the command files share
+    "cli": {
+        "controller",
+        "observer",
+        "operator",
+        "context",
+        "project",
+        "output",
+        *VALUES,
+    },  # what the command files share
     "output": VALUES,
     "views": {"views", "output", *VALUES},
-    "commands": {"cli", "controller", "observer", "operator", "flow", "context", "config", "project", "views", "output", "", *VALUES},
+    "commands": {
+        "cli",
+        "controller",
+        "observer",
+        "operator",
+        "flow",
+        "context",
+        "config",
+        "project",
+        "views",
+        "output",
+        "",
+        *VALUES,
+    },
     "main": {"commands", "output", "errors", ""},
     "__main__": {"main"},
     "": set(),  # baton_cli/__init__.py itself: the version

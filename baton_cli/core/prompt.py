@@ -83,13 +83,15 @@ def resolve_merge(
 ) -> str:
     """The prompt for a merge conflict that is in progress in the assignment's own worktree."""
     named = ", ".join(files[:5]) + (f" and {len(files) - 5} more" if len(files) > 5 else "")
-    with_whom = f", in conflict with {shorten(', '.join(others[:3]), 120)}" if others else ""
     head = [
         f"Work only in {cwd} (cd there first). A merge is in progress there.",
         "Resolve the conflicts in {}: keep what both sides mean, then git add and git commit.",
         f"Packet: {packet}",
-        f"Ticket {key}{with_whom}:",
+        f"Ticket {key}, in conflict with {{}}:" if others else f"Ticket {key}:",
     ]
     tail = _tail(seal_command, seconds, closing_check=False)
-    head[1] = head[1].format(shorten(named, min(160, 2 * _room((*head, *tail)) // 3)))
+    third = _room((*head, *tail)) // 3  # files, other tickets and the ticket's text share what is left
+    head[1] = head[1].format(shorten(named, min(160, third)))
+    if others:
+        head[3] = f"Ticket {key}, in conflict with {shorten(', '.join(others[:3]), min(120, third))}:"
     return _compose(head, text, tail)

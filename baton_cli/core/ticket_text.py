@@ -2,7 +2,7 @@
 
 Ids, at the start of the text:
 
-- `1.2`, `1.2.3`, `1.2a`, `1a.2` (numbers up to 999, four levels), and a bare number only with a sign: `3.`, `3)`, `3:`.
+- `1.2`, `1.2.3`, `1.2a`, `1a.2` (up to four levels), and a number alone, up to 999, only with a sign behind: `3.`, `3)`, `3:`.
 - One capital letter and a number: `A1`, `T-3`, `T.1`; capitals, hyphen, number: `AC-1`. Well-known names that only look
   so are none: `S3`, `K8s`, `H1`, `V2` (unless a sign follows: `S3:`), `UTF-8`, `SHA-256` (never).
 - Capitals and a number without hyphen, and one small letter and a number, only with a sign behind: `US1:`, `a2)`.
@@ -23,13 +23,13 @@ UNTITLED = "(untitled)"
 _LEAD = r"\s*((?:\[[^\[\]]*\](?!\()\s*){0,4}?)((?:\*\*|~~|__|[*_`]){0,3})"
 _SIGN = r"[:.)\]]"
 _TAIL = rf"((?:\*\*|~~|__|[*_`]){{0,3}})({_SIGN}{{0,2}})"
-_DOTTED = r"[0-9]{1,3}[a-z]?(?:\.[0-9]{1,3}[a-z]?){1,3}"
+_DOTTED = r"[0-9]{1,5}[a-z]?(?:\.[0-9]{1,5}[a-z]?){1,3}"
 _COUNT = r"[0-9]{1,3}[a-z]?"
 _LETTERED = r"[A-Z]{1,6}-?[0-9]{1,5}[a-z]?|[A-Z]\.[0-9]{1,3}|[a-z]-?[0-9]{1,3}"
 _END = r"(?![0-9A-Za-z_%+/\\-]|\.[0-9A-Za-z])"
 
 # The usual form, in one cheap match; the others are tried only when it fails.
-_USUAL = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3}){1,3}) (?! )")
+_USUAL = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,5}){1,3}) (?! )")
 _NUMBERED = re.compile(
     rf"{_LEAD}(?:\[({_DOTTED})\](?!\()|({_DOTTED}){_END}|({_COUNT})(?=[*_~`]*{_SIGN}+[*_~`]*(?:\s|\Z)))({_SIGN}{{0,2}}){_TAIL}"
 )

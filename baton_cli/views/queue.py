@@ -11,7 +11,7 @@ from baton_cli.views.page import Line, Page, page, paint
 from baton_cli.views.words import prose, shown
 
 LINES = 60  # about so many in all, however large the plans
-SHARES = (LINES, 45, 36, 30, 24, 20, 16, 13, 10)  # lines of one change; the first that makes all of them fit
+LEAST = 10  # but each change gets so many if it needs them
 
 
 def queue_view(
@@ -22,21 +22,22 @@ def queue_view(
     changes = list(answer.get("changes", ()))
     if not changes:
         return paint(_nothing(answer), colour, paper.width)
+    blocks = [_block(change, paper, now, LINES) for change in changes]
+    share = _share([len(block) + 1 for block in blocks])
     lines: list[Line] = []
-    for share in SHARES:
-        lines = _all(changes, paper, now, share)
-        if len(lines) <= LINES:
-            break
+    for change, block in zip(changes, blocks, strict=True):
+        lines += [[]] if lines else []
+        lines += block if len(block) < share else _block(change, paper, now, share - 1)
     return paint(lines, colour, paper.width)
 
 
-def _all(changes: Sequence[Mapping[str, Any]], paper: Page, now: float, share: int) -> list[Line]:
-    lines: list[Line] = []
-    for change in changes:
-        if lines:
-            lines.append([])
-        lines += _broken(change, paper) if "error" in change else _change(change, paper, now, share)
-    return lines
+def _share(needs: Sequence[int]) -> int:
+    """How many lines one change may have, so that those that need less leave the rest to the others."""
+    return next((share for share in range(LINES + 1, LEAST, -1) if sum(min(n, share) for n in needs) <= LINES), LEAST)
+
+
+def _block(change: Mapping[str, Any], paper: Page, now: float, share: int) -> list[Line]:
+    return _broken(change, paper) if "error" in change else _change(change, paper, now, share)
 
 
 def _nothing(answer: Mapping[str, Any]) -> list[Line]:

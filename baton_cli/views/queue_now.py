@@ -71,20 +71,20 @@ def _group(grid: Grid, reason: str, tickets: Sequence[Ticket], remedy: str) -> l
 
 
 def _remedy(grid: Grid, remedy: str) -> list[Line]:
-    """What to do. Commands are never broken over lines, so that they can be copied."""
+    """What to do. Commands stand out, and are never broken over lines, so that they can be copied."""
     if not remedy:
         return []
+    first, *others = _STEPS.split(remedy)
+    steps = [(first, "bold" if first.startswith("baton ") else "")]
+    steps += [(step, "" if step.startswith("(or") else "bold") for step in others]
     indent = " " * grid.indent
     room = grid.page.width - grid.indent - 3
     if cells(remedy) <= room:
-        return [[(f"{indent}-> ", "red"), (remedy, "bold")]]
-    first, *others = _STEPS.split(remedy)
-    parts = [first] if first.startswith("baton ") else grid.page.wrap(first, room, 6)
-    lines: list[Line] = [[(f"{indent}   ", ""), (part, "")] for part in [*parts, *others]]
-    lines[0][0] = (f"{indent}-> ", "red")
-    for at in range(len(parts), len(lines)):
-        lines[at][1] = (others[at - len(parts)], "" if others[at - len(parts)].startswith("(or") else "bold")
-    return lines
+        return [[(f"{indent}->", "red"), *((f" {step}", style) for step, style in steps)]]
+    if not steps[0][1]:
+        steps[:1] = [(part, "") for part in grid.page.wrap(first, room, 6)]
+    arrows = [(f"{indent}-> ", "red"), *[(f"{indent}   ", "")] * (len(steps) - 1)]
+    return [[arrow, step] for arrow, step in zip(arrows, steps, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)

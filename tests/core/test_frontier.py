@@ -14,7 +14,16 @@ from baton_cli.core.facts import Completion
 from baton_cli.core.frontier import FINISHED, Status, TicketView, claimable, finished_as, progress, room, survey
 from baton_cli.core.lifecycle import OPEN, ORPHANED, Assignment, State
 from baton_cli.core.plan import Plan, build
-from tests.stand_ins import CHANGE, CHECKED, UNCHECKED, ids_of, make_assignment, make_attempt, make_completion, make_plan
+from tests.stand_ins import (
+    CHANGE,
+    CHECKED,
+    UNCHECKED,
+    ids_of,
+    make_assignment,
+    make_attempt,
+    make_completion,
+    make_plan,
+)
 
 TWO = """\
 ## 1. Ground
@@ -39,7 +48,9 @@ def held(plan: Plan, name: str, state: State = State.CLAIMED, **more: Any) -> As
     return make_assignment(f"a-{name}", ticket_id=ids_of(plan)[key], ticket=key, state=state, **more)
 
 
-def look(plan: Plan, completions: Sequence[Completion] = (), assignments: Sequence[Assignment] = ()) -> dict[str, TicketView]:
+def look(
+    plan: Plan, completions: Sequence[Completion] = (), assignments: Sequence[Assignment] = ()
+) -> dict[str, TicketView]:
     views = survey(plan, ids_of(plan), completions, assignments)
     assert [view.planned for view in views] == list(plan.tickets)  # plan order, always
     return {view.key.partition("#")[2]: view for view in views}
@@ -163,7 +174,12 @@ def test_facts_and_assignments_of_other_tickets_mean_nothing() -> None:
 def test_a_fact_follows_its_ticket_through_renumbering() -> None:
     plan = make_plan(TWO)
     later = make_plan(TWO.replace("1.1 ", "1.7 "))
-    views = {view.key: view for view in survey(later, {planned.key: n for n, planned in enumerate(later.tickets, 1)}, [fact(plan, "1.1")], ())}
+    views = {
+        view.key: view
+        for view in survey(
+            later, {planned.key: n for n, planned in enumerate(later.tickets, 1)}, [fact(plan, "1.1")], ()
+        )
+    }
     assert views[f"{CHANGE}#1.7"].status is Status.INTEGRATED
 
 
@@ -173,7 +189,8 @@ BEFORE = "- [ ] 1.1 Lay the first stone\n"
 
 
 @pytest.mark.parametrize(
-    ("kind", "reworded", "ticked"), list(itertools.product([None, "integrated", "attested", "skipped"], [False, True], [False, True]))
+    ("kind", "reworded", "ticked"),
+    list(itertools.product([None, "integrated", "attested", "skipped"], [False, True], [False, True])),
 )
 def test_finished_as(kind: str | None, reworded: bool, ticked: bool) -> None:
     plan = make_plan(BEFORE)
@@ -199,7 +216,9 @@ def test_the_newest_fact_about_this_text_counts() -> None:
 def test_a_reworded_ticket_is_open_again_and_holds_up_what_follows() -> None:
     plan = make_plan(TWO)
     done = [fact(plan, "1.1"), fact(plan, "1.2")]
-    assert statuses(look(make_plan(TWO.replace("first", "finest")), done)).startswith("1.1:ready 1.2:integrated 2.1:waiting")
+    assert statuses(look(make_plan(TWO.replace("first", "finest")), done)).startswith(
+        "1.1:ready 1.2:integrated 2.1:waiting"
+    )
 
 
 # What may be claimed
@@ -227,7 +246,9 @@ def test_orphans_come_first_then_the_frontier_both_in_plan_order() -> None:
 
 
 def test_nothing_is_claimed_that_is_finished_waiting_blocked_or_ambiguous() -> None:
-    plan = make_plan("## 1. A\n- [x] 1.1 a\n- [ ] 1.2 b (manual)\n- [ ] 1.3 c\n- [ ] 1.4 d\n## 2. B\n- [ ] 2.1 e\n", ambiguous=[2])
+    plan = make_plan(
+        "## 1. A\n- [x] 1.1 a\n- [ ] 1.2 b (manual)\n- [ ] 1.3 c\n- [ ] 1.4 d\n## 2. B\n- [ ] 2.1 e\n", ambiguous=[2]
+    )
     views = look(plan, [fact(plan, "1.4")], [held(plan, "1.3", State.UNKNOWN)])
     assert claimable(views.values()) == ()
 
@@ -248,7 +269,10 @@ def test_an_orphan_that_waits_since_an_edit_is_taken_up_again() -> None:
 
 
 def claims(*sessions: str, state: State = State.CLAIMED) -> list[Assignment]:
-    return [make_assignment(f"a{n}", ticket_id=n, state=state, attempt=make_attempt(session=name)) for n, name in enumerate(sessions)]
+    return [
+        make_assignment(f"a{n}", ticket_id=n, state=state, attempt=make_attempt(session=name))
+        for n, name in enumerate(sessions)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -315,7 +339,8 @@ class Counted(tuple[str, ...]):
 def test_ten_thousand_tickets_cost_one_look_at_each_dependency_list() -> None:
     sections, each = 100, 100
     text = "".join(
-        f"## {section}. S\n" + "".join(f"- [ ] {section}.{number} Task {section} {number}\n" for number in range(1, each + 1))
+        f"## {section}. S\n"
+        + "".join(f"- [ ] {section}.{number} Task {section} {number}\n" for number in range(1, each + 1))
         for section in range(1, sections + 1)
     )
     document = tasks.parse(text.encode())

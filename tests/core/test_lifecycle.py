@@ -9,7 +9,17 @@ import pytest
 
 from baton_cli.core import lifecycle
 from baton_cli.core.frontier import FINISHED, Status
-from baton_cli.core.lifecycle import FINAL, OPEN, ORPHANED, Event, State, Terminal, allows, counts_as_attempt, next_state
+from baton_cli.core.lifecycle import (
+    FINAL,
+    OPEN,
+    ORPHANED,
+    Event,
+    State,
+    Terminal,
+    allows,
+    counts_as_attempt,
+    next_state,
+)
 from baton_cli.errors import BatonError
 from baton_cli.store import migrations
 from tests.stand_ins import make_assignment

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from baton_cli.core.names import integration_branch, sealed_ref, slug, ticket_branch
 
 # The letters that git's rules and file systems are about come up often; so does everything else.
-names = st.text(st.one_of(st.sampled_from("aA1-._/ \\~^:?*[@{}#\x7f\x00\n.lock"), st.characters(codec="utf-8")), max_size=90)
+names = st.text(
+    st.one_of(st.sampled_from("aA1-._/ \\~^:?*[@{}#\x7f\x00\n.lock"), st.characters(codec="utf-8")), max_size=90
+)
 AWKWARD = [
     "", " ", ".", "..", "...", "a..b", "a.", ".a", "a.lock", "a.LOCK", "x.lock.lock", "-", "-a", "--", "@", "@{", "a@{1}", "HEAD",
     "a/b", "../../etc", "a\\b", "a b", " a", "a ", "a\tb", "a\nb", "a\0b", "a~1", "a^", "a:b", "a?b", "a*", "a[b]", "é", "日本語",
@@ -41,7 +43,9 @@ def test_awkward_names_become_one_plain_component(name: str) -> None:
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(names, min_size=1, max_size=4))
 def test_git_accepts_the_branches_of_any_names(made: list[str]) -> None:
-    accepted([ticket_branch("baton", first, last, "0a1b2c3d") for first, last in zip(made, reversed(made), strict=True)])
+    accepted(
+        [ticket_branch("baton", first, last, "0a1b2c3d") for first, last in zip(made, reversed(made), strict=True)]
+    )
     accepted([integration_branch("baton", name) for name in made])
 
 
@@ -63,7 +67,9 @@ def test_no_name_can_be_chosen_to_look_like_the_slug_of_another(name: str) -> No
     assert slug(made) == made if made == name else slug(made) != made
 
 
-@pytest.mark.parametrize("name", ["add-auth", "1.2", "A1", "T-3", "L7", "fix_the.thing", "add-facade", "a" * 60, "Phase-2.1a"])
+@pytest.mark.parametrize(
+    "name", ["add-auth", "1.2", "A1", "T-3", "L7", "fix_the.thing", "add-facade", "a" * 60, "Phase-2.1a"]
+)
 def test_plain_names_stay_as_they_are(name: str) -> None:
     assert slug(name) == name
 

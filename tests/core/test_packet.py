@@ -74,7 +74,13 @@ def test_the_same_packet_has_the_same_bytes_and_survives_them() -> None:
 def test_any_difference_is_another_digest() -> None:
     digests = {
         canonical.digest_of(make_packet(make_plan(TEXT), **more))
-        for more in ({}, {"base": "0" * 40}, {"protected": []}, {"earlier": {"commit": "1", "text": "x"}}, {"prefix": "p"})
+        for more in (
+            {},
+            {"base": "0" * 40},
+            {"protected": []},
+            {"earlier": {"commit": "1", "text": "x"}},
+            {"prefix": "p"},
+        )
     }
     assert len(digests) == 5
 
@@ -100,7 +106,10 @@ def test_the_page_tells_everything() -> None:
             {"key": "grow#0.2", "title": "Measure", "commit": None, "evidence": "external"},
         ],
         earlier={"commit": "2" * 40, "text": "Lay a stone"},
-        documents=[document("proposal.md", "# Why\n", "d"), {"name": "design.md", "text": "How", "digest": "d", "cut": True}],
+        documents=[
+            document("proposal.md", "# Why\n", "d"),
+            {"name": "design.md", "text": "How", "digest": "d", "cut": True},
+        ],
     )
     text = page(value)
     ticket = value["ticket"]

@@ -55,7 +55,12 @@ def forged(**fields: Any) -> tuple[str, bytes]:
 def test_a_true_receipt_is_sealed_evidence() -> None:
     sealed = check()
     assert sealed == sealed_receipt(PACKET)
-    assert (sealed.digest, sealed.assignment_id, sealed.head, sealed.tree) == (NAME, PACKET["assignment_id"], HEAD, TREE)
+    assert (sealed.digest, sealed.assignment_id, sealed.head, sealed.tree) == (
+        NAME,
+        PACKET["assignment_id"],
+        HEAD,
+        TREE,
+    )
     assert (sealed.packet, sealed.base) == (canonical.digest_of(PACKET), PACKET["base"])
     assert sealed.commands == ("pytest -q", "ruff check")
     assert sealed.clean_environment is True
@@ -155,7 +160,9 @@ def test_an_incomplete_receipt_is_refused(field: str) -> None:
     refused("receipt_edited", body, name)
 
 
-@pytest.mark.parametrize("checks", [None, 1, "pytest -q", [1], ["pytest -q"], [{}], [{"command": "pytest -q"}] * 2, {"command": 1}])
+@pytest.mark.parametrize(
+    "checks", [None, 1, "pytest -q", [1], ["pytest -q"], [{}], [{"command": "pytest -q"}] * 2, {"command": 1}]
+)
 def test_checks_of_another_shape_are_refused(checks: Any) -> None:
     name, body = forged(checks=checks)
     with pytest.raises(BatonError) as caught:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from baton_cli.core import reader
 from baton_cli.core.tasks import Document, normalise, parse, words
 from baton_cli.core.ticket_text import after
 from baton_cli.errors import BatonError
@@ -91,6 +93,14 @@ def test_every_box_belongs_to_exactly_one_ticket_and_every_title_is_one_line(tex
         assert lines[ticket.line : ticket.line + len(further)] == further
         assert all(ticket.line < box.line <= ticket.line + len(further) for box in ticket.checklist)
         assert len(ticket.fingerprint) == 16
+
+
+@given(TEXTS, st.integers(0, 20))
+@settings(deadline=None)
+def test_reading_in_small_blocks_gives_the_same(text: str, size: int) -> None:
+    whole = read(text)
+    with patch.object(reader, "_BLOCK", size):
+        assert read(text) == whole
 
 
 @given(st.binary())

@@ -105,7 +105,7 @@ def test_a_large_plan_stays_readable(sections: int, size: int, width: int) -> No
 def test_waiting_sections_in_a_row_are_folded() -> None:
     lines = view(large()).splitlines()
     assert "           and 7 more ready" in lines
-    assert lines[-2:] == ["  ◌ 7      Part 7                              30 tickets wait for section 6",
+    assert lines[-2:] == ["  ◌ 7      Part 7                           30 tickets wait for section 6",
                           "           and 3 more sections: 90 waiting"]  # fmt: skip
     assert len(lines) <= LINES
 

@@ -1,0 +1,96 @@
+"""The temporary folder: the throwaway project in it, and nothing of Baton's outside of it. Removed at the end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import stat
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from baton_cli.demo import outside, scenario
+
+TRIES = 20
+SIGNALS = ("SIGTERM", "SIGHUP")
+
+
+@contextlib.contextmanager
+def stage(keep: bool) -> Iterator[Path]:
+    """A new folder with the project in `hello/`. It stays only with `keep`, and only when nothing interrupts."""
+    folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="baton-demo-")))
+    kept = False
+    try:
+        with _state_in(folder), _interruptible():
+            make_project(folder / "hello")
+            yield folder / "hello"
+        kept = keep
+    finally:
+        if not kept:
+            remove(folder)
+
+
+def make_project(root: Path) -> None:
+    """A repository with one commit, whose own configuration says all that git asks of a user's."""
+    root.mkdir()
+    outside.git(root, "init", "--quiet", "--initial-branch=main", "--template=", "--object-format=sha1")
+    with (root / ".git" / "config").open("a", encoding="utf-8", newline="\n") as file:
+        file.write(scenario.GIT_CONFIG.format(nothing=os.devnull))
+    for name, text in scenario.FILES.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="\n")
+    outside.git(root, "add", "--all")
+    outside.git(root, "commit", "--quiet", "--message", "A program that says hello, and an approved change")
+
+
+@contextlib.contextmanager
+def _state_in(folder: Path) -> Iterator[None]:
+    """Baton's per-user files go into the folder too, here and in every process that is started."""
+    before = os.environ.get("XDG_STATE_HOME")
+    os.environ["XDG_STATE_HOME"] = str(folder / "state")
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["XDG_STATE_HOME"]
+        else:
+            os.environ["XDG_STATE_HOME"] = before
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """Being asked to end is like Ctrl-C: nothing is left behind."""
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = {}
+    with contextlib.suppress(ValueError):  # not the main thread
+        for name in SIGNALS:
+            if hasattr(signal, name):
+                before[name] = signal.signal(getattr(signal, name), interrupt)
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(getattr(signal, name), handler)
+
+
+def remove(folder: Path) -> None:
+    """Remove the whole folder, git's read-only files too; a process that is just ending may still hold one."""
+
+    def writable(call: Callable[[str], Any], path: str, _error: object) -> None:
+        with contextlib.suppress(OSError):
+            os.chmod(path, stat.S_IWRITE | stat.S_IREAD | stat.S_IEXEC)
+            call(path)
+
+    for _ in range(TRIES):
+        shutil.rmtree(folder, onerror=writable)
+        if not folder.exists():
+            return
+        time.sleep(0.05)
