@@ -24,6 +24,7 @@ MARKER = "BATON_CHECK_ID"  # in the environment of everything a check starts; fi
 GRACE = 2.0  # seconds between asking and forcing
 SWEEP_LIMIT = 10.0  # seconds until a process that cannot be killed (stuck in the kernel) is given up
 PAUSE = 0.02  # seconds
+NO_GROUP = -1
 NOT_FOUND = 127  # what a shell answers for a command that it cannot find
 TAIL_BYTES = 65536
 ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
@@ -68,15 +69,18 @@ def run_check(
     environment = _environment(os.environ, identity, env or {})
     with _open_log(log) as output:
         started = time.monotonic()
-        child = _start(command, cwd, output.fileno(), environment)
+        child = None
         try:
+            child = _start(command, cwd, output.fileno(), environment)
             if on_start is not None:
                 on_start(child.pid)
             ended = _wait(child, timeout)
         finally:
-            # The dead child is reaped only after this, so its id cannot belong to another group meanwhile.
-            _sweep(child.pid, identity)
-            child.wait()
+            # The dead child is reaped only after this, so its id cannot belong to another group meanwhile. An interrupt
+            # may come before the child is known: then the marker finds it.
+            _sweep(child.pid if child else NO_GROUP, identity)
+            if child:
+                child.wait()
         duration = time.monotonic() - started
     exit_code, reason = _verdict(child.returncode, ended)
     return CheckRun(command, exit_code, duration, _digest(log), log, reason)
@@ -225,7 +229,7 @@ def _read(path: str) -> bytes:
 
 def _group_without_proc(group: int) -> set[int]:
     # Negative: os.kill then reaches the whole group. A group of zombies only cannot be signalled on macOS.
-    if sys.platform != "win32":
+    if sys.platform != "win32" and group != NO_GROUP:
         with contextlib.suppress(OSError):
             os.killpg(group, 0)
             return {-group}

@@ -154,7 +154,7 @@ def _left_overs(world: World) -> None:
     state = world.project.state
     odd = [path for folder in ("packets", "receipts") for path in (state / folder).glob(".*")]
     assert not odd, f"half-written files: {odd}"
-    locks = [path for path in (world.root / ".git" / "refs").rglob("*.lock")]
+    locks = list((world.root / ".git" / "refs").rglob("*.lock"))
     assert not locks, f"lock files left: {locks}"
     for path in (state, *(state / folder for folder in ("packets", "receipts", "logs"))):
         if path.exists():

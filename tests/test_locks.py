@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -132,22 +131,21 @@ def test_waiting_ends_with_an_error_that_names_the_holder(places: Places) -> Non
     assert caught.value.code == "assignment_busy"
 
 
-def test_the_hand_off_is_quick(places: Places) -> None:
-    gaps: list[float] = []
-    released = 0.0
+def test_a_waiter_gets_the_lock_after_its_release(places: Places) -> None:
+    got: list[bool] = []
     ready = threading.Event()
 
     def wait_for_it() -> None:
-        with locks.integration_lock(places, wait=True, on_busy=lambda _: ready.set()):
-            gaps.append(time.monotonic() - released)
+        with locks.integration_lock(places, wait=True, on_busy=lambda _: ready.set()) as held:
+            got.append(held)
 
     waiter = threading.Thread(target=wait_for_it)
     with locks.integration_lock(places, wait=False):
         waiter.start()
         assert ready.wait(10)
-        released = time.monotonic()
+        assert got == []
     waiter.join()
-    assert gaps[0] < 1  # 20 ms by design; the benchmark measures it
+    assert got == [True]
 
 
 def test_a_killed_holder_does_not_block(places: Places) -> None:

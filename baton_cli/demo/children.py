@@ -27,7 +27,8 @@ class Child:
     """One process in a session of its own; what it reads and writes are files, so that nothing can block."""
 
     def __init__(self, words: Sequence[str], cwd: Path, text: str = "") -> None:
-        self._out, self._err = tempfile.TemporaryFile(), tempfile.TemporaryFile()
+        self._out = tempfile.TemporaryFile()  # noqa: SIM115
+        self._err = tempfile.TemporaryFile()  # noqa: SIM115
         with tempfile.TemporaryFile() as source:
             source.write(text.encode("utf-8"))
             source.seek(0)
@@ -76,21 +77,36 @@ class Child:
         self._err.close()
 
 
-def agent(part: str, place: Path, prompt: str) -> Child:
-    """Start an agent in its worktree."""
-    return Child([sys.executable, "-I", "-X", "utf8", str(AGENT), part], place, prompt)
+class Group:
+    """The processes of one round. All of them are gone when this is left, however it is left."""
 
+    def __init__(self) -> None:
+        self._children: list[Child] = []
 
-def baton(root: Path, *words: str) -> Child:
-    """Start Baton's own command line, just as a session elsewhere would."""
-    return Child([*launcher(), *words, "--project", str(root), "--json"], root)
+    def __enter__(self) -> Group:
+        return self
 
+    def __exit__(self, *_: object) -> None:
+        for child in self._children:
+            child.end()
 
-def as_they_end(children: Sequence[Child]) -> Iterator[Child]:
-    """Each child when it has ended. All of them are gone when this is left, however it is left."""
-    left = list(children)
-    limit = time.monotonic() + PATIENCE
-    try:
+    def agent(self, part: str, place: Path, prompt: str) -> Child:
+        """Start an agent in its worktree."""
+        return self._start([sys.executable, "-I", "-X", "utf8", str(AGENT), part], place, prompt)
+
+    def baton(self, root: Path, *words: str) -> Child:
+        """Start Baton's own command line, just as a session elsewhere would."""
+        return self._start([*launcher(), *words, "--project", str(root), "--json"], root)
+
+    def _start(self, words: Sequence[str], cwd: Path, text: str = "") -> Child:
+        child = Child(words, cwd, text)
+        self._children.append(child)
+        return child
+
+    def as_they_end(self) -> Iterator[Child]:
+        """Each child when it has ended."""
+        left = list(self._children)
+        limit = time.monotonic() + PATIENCE
         while left:
             for child in [child for child in left if child.ended()]:
                 left.remove(child)
@@ -98,6 +114,3 @@ def as_they_end(children: Sequence[Child]) -> Iterator[Child]:
             if time.monotonic() > limit:
                 raise BatonError("demo_stuck", "a scripted process did not end", "run the demo again")
             time.sleep(PAUSE)
-    finally:
-        for child in children:
-            child.end()

@@ -10,10 +10,12 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from baton_cli.errors import BatonError
 
 BOX = re.compile(rb"^\s*[-*] \[([ xX])\] (?:(\d+\.\d+) )?", re.M)
 
@@ -26,12 +28,14 @@ def environment() -> dict[str, str]:
 
 
 def git(place: Path, *words: str, codes: tuple[int, ...] = (0,)) -> str:
-    """stdout of one git call, without white space around it."""
-    done = subprocess.run(
-        ["git", "-C", str(place), *words], stdin=subprocess.DEVNULL, capture_output=True, env=environment(), check=False
-    )
+    """stdout of one git call, without white space around it. Errors: `git_missing`, `git_failed`."""
+    command = ["git", "-C", str(place), *words]
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, env=environment(), check=False)
+    except OSError as error:
+        raise BatonError("git_missing", f"git does not start: {error.strerror}", "install git 2.38 or newer") from error
     if done.returncode not in codes:
-        raise RuntimeError(f"git {words[0]}: {done.stderr.decode('utf-8', 'replace').strip()}")
+        raise BatonError("git_failed", f"git {words[0]}: {done.stderr.decode('utf-8', 'replace').strip()}")
     return done.stdout.decode("utf-8", "surrogateescape").strip()
 
 
@@ -99,8 +103,7 @@ def merges(place: Path, base: str, head: str) -> list[Merge]:
 def _merge(oid: str, tree: str, parents: str, body: str) -> Merge:
     found = re.search(r"^Baton-Ticket: \S*#(\d+\.\d+) \S+$", body, re.M)
     wanted = re.search(r"^Baton-Receipt: ([0-9a-f]{64})$", body, re.M)
-    receipts = [value for value in _values(body) if value.get("schema") == "baton.receipt/1"]
-    fault = None
+    receipts = [line for line in body.split("\n") if line.startswith("{") and '"schema":"baton.receipt/1"' in line]
     if found is None or wanted is None or len(receipts) != 1 or len(parents.split()) != 2:
         fault = "it is no merge with a receipt"
     else:
@@ -108,18 +111,15 @@ def _merge(oid: str, tree: str, parents: str, body: str) -> Merge:
     return Merge(oid, tree, tuple(parents.split()), found[1] if found else None, fault)
 
 
-def _values(body: str) -> Iterator[dict[str, Any]]:
-    for line in body.split("\n"):
-        if line.startswith('{"'):
-            yield json.loads(line)
-
-
-def _receipt_fault(receipt: dict[str, Any], digest: str, merged: str) -> str | None:
-    said = receipt.pop("digest", None)
+def _receipt_fault(line: str, digest: str, merged: str) -> str | None:
+    try:
+        receipt: dict[str, Any] = json.loads(line)
+        said, head, codes = receipt.pop("digest"), receipt["head"], [item["exit_code"] for item in receipt["checks"]]
+    except (ValueError, KeyError, TypeError):
+        return "its receipt cannot be read"
     text = json.dumps(receipt, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     if not said == digest == hashlib.sha256(text.encode("utf-8")).hexdigest():
         return "its receipt does not have the digest it names"
-    if receipt["head"] != merged:
+    if head != merged:
         return "its receipt is for another commit"
-    codes = [check["exit_code"] for check in receipt["checks"]]
     return None if codes and set(codes) == {0} else f"its checks exited with {codes}"

@@ -8,15 +8,16 @@ import shutil
 import signal
 import stat
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from baton_cli.demo import outside, scenario
 
-TRIES = 20
-SIGNALS = ("SIGTERM", "SIGHUP")
+TRIES = 20  # of removing the folder, 50 ms apart: a process that is just ending may still write
+ENDING = ("SIGTERM", "SIGHUP")  # being asked to end is like Ctrl-C: nothing is left behind
 
 
 @contextlib.contextmanager
@@ -25,13 +26,14 @@ def stage(keep: bool) -> Iterator[Path]:
     folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="baton-demo-")))
     kept = False
     try:
-        with _state_in(folder), _interruptible():
+        with _state_in(folder), _on_signals(ENDING, _interrupt):
             make_project(folder / "hello")
             yield folder / "hello"
         kept = keep
     finally:
         if not kept:
-            remove(folder)
+            with _on_signals(("SIGINT", *ENDING), _ignore):  # a second Ctrl-C does not leave half of it
+                remove(folder)
 
 
 def make_project(root: Path) -> None:
@@ -63,26 +65,29 @@ def _state_in(folder: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _interruptible() -> Iterator[None]:
-    """Being asked to end is like Ctrl-C: nothing is left behind."""
-
-    def interrupt(_number: int, _frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before = {}
-    with contextlib.suppress(ValueError):  # not the main thread
-        for name in SIGNALS:
-            if hasattr(signal, name):
-                before[name] = signal.signal(getattr(signal, name), interrupt)
+def _on_signals(names: Sequence[str], handler: Callable[[int, object], object]) -> Iterator[None]:
+    """Handle these signals so for a while, where that is possible: in the main thread."""
+    before: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (getattr(signal, name) for name in names if hasattr(signal, name)):
+            before[number] = signal.signal(number, handler)
     try:
         yield
     finally:
-        for name, handler in before.items():
-            signal.signal(getattr(signal, name), handler)
+        for number, known in before.items():
+            signal.signal(number, known)
+
+
+def _interrupt(_number: int, _frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _ignore(_number: int, _frame: object) -> None:
+    return
 
 
 def remove(folder: Path) -> None:
-    """Remove the whole folder, git's read-only files too; a process that is just ending may still hold one."""
+    """Remove the whole folder, git's read-only files too."""
 
     def writable(call: Callable[[str], Any], path: str, _error: object) -> None:
         with contextlib.suppress(OSError):

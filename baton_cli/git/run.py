@@ -20,48 +20,9 @@ from threading import Timer
 from typing import IO, Any
 
 from baton_cli.errors import BatonError
+from baton_cli.git.settings import CONFIG, environment, hint
 
 MINIMUM_GIT = (2, 38)  # `merge-tree --write-tree` appeared there
-
-CONFIG = (
-    f"core.hooksPath={os.devnull}",
-    "core.fsmonitor=false",
-    "core.pager=cat",
-    "core.editor=:",
-    "core.askPass=",
-    "core.quotePath=false",
-    "core.ignoreStat=false",
-    "color.ui=false",
-    "commit.gpgSign=false",
-    "log.showSignature=false",
-    "gc.auto=0",
-    "maintenance.auto=false",
-    "i18n.commitEncoding=UTF-8",
-    "i18n.logOutputEncoding=UTF-8",
-    "protocol.ext.allow=never",
-    "submodule.recurse=false",
-    # `worktree remove` asks `status`; a user who hides untracked files there must not lose them
-    "status.showUntrackedFiles=normal",
-)
-ENVIRONMENT = {
-    "LC_ALL": "C",
-    "LANGUAGE": "",
-    "PAGER": "cat",
-    "GIT_PAGER": "cat",
-    "GIT_EDITOR": ":",
-    "GIT_SEQUENCE_EDITOR": ":",
-    "GIT_MERGE_AUTOEDIT": "no",
-    "GIT_ASKPASS": "",
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_OPTIONAL_LOCKS": "0",  # a plain `git status` would rewrite the user's index
-    "GIT_NO_REPLACE_OBJECTS": "1",  # refs/replace would show other commits than the ones that were sealed
-}
-HINTS = (
-    ("dubious ownership", "the repository belongs to another user: git config --global --add safe.directory DIRECTORY"),
-    ("No space left", "free some disk space, then run the same command again"),
-    (".lock': File exists", "another git process is at work there, or died there: wait, or remove that .lock file"),
-    ("Permission denied", "check who owns the files of the repository"),
-)
 
 # `sh` forks and passes descriptors by hand; one start at a time keeps threads from handing each other's pipes on.
 _start_lock = threading.Lock()
@@ -124,10 +85,10 @@ def git(
     verb = _verb(arguments)
     settings = [part for setting in CONFIG for part in ("-c", setting)]
     argv = ["-C", str(cwd), *settings, *arguments]
-    environment = _environment(env)
-    _refuse_nul(verb, [*argv, *environment, *environment.values()])
+    variables = environment(env)
+    _refuse_nul(verb, [*argv, *variables, *variables.values()])
     with _scratch(b"") as out, _scratch(b"") as err, _scratch(input) as source:
-        code, timed_out = _execute(argv, source, out, err, environment, timeout)
+        code, timed_out = _execute(argv, source, out, err, variables, timeout)
         result = GitResult(code, _content(out), decode(_content(err)))
     if timed_out:
         raise BatonError(
@@ -136,8 +97,8 @@ def git(
             "a filter, a slow disk or another git process may be blocking it; run the same command again",
         )
     if code not in ok:
-        hint = _hint(result.err) or f"git was called in {cwd}"
-        raise BatonError("git_failed", f"git {verb}: {_reason(result)}", hint)
+        advice = hint(result.err) or f"git was called in {cwd}"
+        raise BatonError("git_failed", f"git {verb}: {_reason(result)}", advice)
     return result
 
 
@@ -156,11 +117,6 @@ def _verb(arguments: list[str]) -> str:
     while arguments and arguments[0] == "-c":
         arguments = arguments[2:]
     return arguments[0] if arguments else ""
-
-
-def _environment(extra: Mapping[str, str] | None) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.upper().startswith("GIT_")}
-    return {**kept, **ENVIRONMENT, **(extra or {})}
 
 
 def _refuse_nul(verb: str, texts: list[str]) -> None:
@@ -199,7 +155,37 @@ def _execute(
     if sys.platform == "win32":
         return _execute_windows(argv, source, out, err, env, timeout)
     else:  # noqa: RET505  (a type checker follows platforms by branches only)
-        return _wait(_start(argv, source, out, err, env), timeout)
+        started: list[Any] = []
+        try:
+            with _interrupts_held() as held:
+                started.append(_start(argv, source, out, err, env))
+            for number in held:
+                signal.raise_signal(number)
+            return _wait(started[0], timeout)
+        except BaseException:
+            for process in started:
+                _kill_group(process.pid)
+                with contextlib.suppress(ChildProcessError):  # reaped just before the interrupt came
+                    process.wait()
+            raise
+
+
+@contextlib.contextmanager
+def _interrupts_held() -> Iterator[list[int]]:
+    """Collect interrupts instead of raising: one that is raised inside `sh`, between its fork and its return, would leave
+    a git running that nobody knows."""
+    held: list[int] = []
+    handlers = {}
+    if threading.current_thread() is threading.main_thread():  # handlers run, and can be set, only there
+        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: handler for number, handler in handlers.items() if callable(handler)}
+    for number in handlers:
+        signal.signal(number, lambda caught, _frame: held.append(caught))
+    try:
+        yield held
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 def _start(argv: list[str], source: IO[bytes], out: IO[bytes], err: IO[bytes], env: dict[str, str]) -> Any:
@@ -244,14 +230,9 @@ def _wait(process: Any, timeout: float) -> tuple[int, bool]:
     timer.daemon = True
     timer.start()
     try:
-        code = int(process.wait())
-    except BaseException:
-        _kill_group(process.pid)
-        process.wait()
-        raise
+        return int(process.wait()), expired.is_set()
     finally:
         timer.cancel()
-    return code, expired.is_set()
 
 
 def _kill_group(pid: int) -> None:
@@ -287,7 +268,3 @@ def _reason(result: GitResult) -> str:
     if telling or lines:
         return (telling or lines)[0]
     return f"ended by signal {-result.code}" if result.code < 0 else f"ended with exit code {result.code}"
-
-
-def _hint(stderr: str) -> str:
-    return next((hint for symptom, hint in HINTS if symptom in stderr), "")

@@ -111,6 +111,7 @@ def open_store(path: Path | None) -> Store:
         connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA foreign_keys=ON")
+        connection.execute("PRAGMA recursive_triggers=ON")  # else a REPLACE would get round "append only"
         store = Store(connection, name)
         try:
             _migrate(store, connection)

@@ -319,7 +319,7 @@ def test_progress_of_nothing() -> None:
 
 
 def test_finished_is_what_nothing_more_is_owed_for() -> None:
-    assert FINISHED == {Status.INTEGRATED, Status.EXTERNAL, Status.ATTESTED, Status.SKIPPED}
+    assert {Status.INTEGRATED, Status.EXTERNAL, Status.ATTESTED, Status.SKIPPED} == FINISHED
 
 
 # Size

@@ -186,7 +186,12 @@ def test_time_limit_ends_git_and_everything_it_started(
         """A timer whose time is over as soon as the filter runs."""
 
         def __init__(self, _seconds: float, expire: Callable[[], None]) -> None:
-            super().__init__(target=lambda: opened.wait(30) and expire())
+            super().__init__(target=self._expire)
+            self.expire = expire
+
+        def _expire(self) -> None:
+            opened.wait(30)
+            self.expire()
 
         def cancel(self) -> None: ...
 
@@ -215,7 +220,8 @@ def test_interrupt_ends_git(repository: Path, fifo: Callable[[str], Path], git: 
     (repository / ".gitattributes").write_text("*.slow filter=slow\n")
     (repository / "a.slow").write_text("x")
     code = (
-        "from baton_cli.git.run import git; import os, pathlib\n"
+        "from baton_cli.git.run import git; import os, pathlib, signal\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a shell runs in the background\n"
         "try: git('add', 'a.slow', cwd=pathlib.Path(os.environ['REPO']))\n"
         "except KeyboardInterrupt: print('interrupted')"
     )
@@ -226,6 +232,35 @@ def test_interrupt_ends_git(repository: Path, fifo: Callable[[str], Path], git: 
         child.send_signal(signal.SIGINT)
         assert child.communicate(timeout=30)[0] == b"interrupted\n"
         assert pipe.read() == ""  # the end of the pipe: the filter is gone, too
+
+
+@pytest.mark.parametrize("moment", ["_start", "_wait"])
+def test_an_interrupt_at_the_worst_moment_leaves_no_git_running(
+    repository: Path, git: Git, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    really = getattr(run, moment)
+    pids: list[int] = []
+
+    def interrupted(*args: object) -> object:
+        if moment == "_start":
+            process = really(*args)
+            pids.append(process.pid)
+            signal.raise_signal(signal.SIGINT)  # git runs, and our caller does not know it yet
+            return process
+        pids.append(args[0].pid)  # type: ignore[attr-defined]
+        signal.raise_signal(signal.SIGINT)
+        return really(*args)
+
+    monkeypatch.setattr(run, moment, interrupted)
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run.git("status", cwd=repository)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, previous)
+    with pytest.raises(ProcessLookupError):
+        os.killpg(pids[0], 0)
 
 
 def test_calls_from_many_threads_do_not_mix(repository: Path) -> None:
@@ -243,11 +278,17 @@ def test_calls_from_many_threads_do_not_mix(repository: Path) -> None:
 
 
 def test_no_descriptor_and_no_thread_is_left(repository: Path) -> None:
+    def count() -> tuple[int, int]:
+        for thread in threading.enumerate():
+            if isinstance(thread, threading.Timer):  # cancelled, and about to end
+                thread.join(30)
+        return len(os.listdir("/dev/fd")), threading.active_count()
+
     git("version", cwd=repository)
-    before = (len(os.listdir("/dev/fd")), threading.active_count())
+    before = count()
     for _ in range(5):
         git("version", cwd=repository)
-    assert (len(os.listdir("/dev/fd")), threading.active_count()) == before
+    assert count() == before
 
 
 def test_version_is_checked_against_the_minimum(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ Make = Callable[..., Path]
 Fifo = Callable[[str], Path]
 
 
-def in_parallel(calls: list[Callable[[], None]]) -> list[BaseException]:
+def in_parallel(calls: Sequence[Callable[[], None]]) -> list[BaseException]:
     failures: list[BaseException] = []
 
     def run(call: Callable[[], None]) -> None:
@@ -58,9 +59,7 @@ def test_five_at_once_from_a_remote_branch_all_succeed(
         (clone / ".git" / "config.lock").touch()
     # the same folder name in different parents, as two changes have it, makes git pick a name for the admin folder
     paths = [tmp_path / "trees" / str(number) / "1" for number in range(5)]
-    calls = [
-        lambda path=path: worktree.add(clone, path, f"baton/x/{path.parent.name}", "origin/main") for path in paths
-    ]
+    calls = [partial(worktree.add, clone, path, f"baton/x/{path.parent.name}", "origin/main") for path in paths]
     assert in_parallel(calls) == []
     assert all(worktree.complete(path) for path in paths)
     assert len({repo.head(path).branch for path in paths}) == 5
@@ -232,7 +231,7 @@ def test_remove_refuses_a_worktree_with_work_in_it(repository: Path, tmp_path: P
 
 
 @pytest.fixture
-def killed(repository: Path, tmp_path: Path, fifo: Fifo, git: Git) -> Iterator[Path]:
+def killed(repository: Path, tmp_path: Path, fifo: Fifo, git: Git) -> Path:
     """A worktree whose `git worktree add` was killed with everything it started, in the middle of writing files."""
     started, gate = fifo("started"), fifo("gate")
     for number in range(20):

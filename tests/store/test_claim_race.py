@@ -1,0 +1,159 @@
+"""32 processes claim at once: each ticket gets one owner, and nobody gets an error."""
+
+from __future__ import annotations
+
+import json
+import os
+import traceback
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from baton_cli import project as projects
+from baton_cli.config import Config
+from baton_cli.context import Context
+from baton_cli.core.lifecycle import Event, State
+from baton_cli.core.plan import Plan
+from baton_cli.flow import claim
+from baton_cli.project import Project
+from baton_cli.store import assignments, events
+from baton_cli.store.db import open_store
+from tests.stand_ins import CHANGE, make_plan, record
+
+CLAIMERS = 32
+READY = 5
+TEXT = "## 1. A\n" + "".join(f"- [ ] 1.{n} Task {n}\n" for n in range(1, READY + 1)) + "## 2. B\n- [ ] 2.1 Later\n"
+CONFIG = Config(parallel=64)
+
+
+def repeated(often: int, full: int) -> pytest.MarkDecorator:
+    """So many rounds in every run, and so many more in the full one, which may take its time (seconds)."""
+    slow = pytest.param(full, marks=[pytest.mark.full, pytest.mark.timeout(3600)])
+    return pytest.mark.parametrize("rounds", [often, slow])
+
+
+@pytest.fixture
+def project(repository: Path) -> Project:
+    (repository / "openspec" / "changes" / CHANGE).mkdir(parents=True)
+    found = projects.find(repository)
+    projects.prepare_state(found)
+    return found
+
+
+def begin(project: Project) -> tuple[Plan, dict[str, int]]:
+    """A fresh store with the plan in it."""
+    for name in ("queue.db", "queue.db-wal", "queue.db-shm"):
+        (project.state / name).unlink(missing_ok=True)
+    plan = make_plan(TEXT)
+    store = open_store(project.queue_db)
+    ids = record(store, plan)
+    store.close()
+    return plan, ids
+
+
+def at_once(
+    project: Project, plan: Plan, ids: dict[str, int], capacity: int, config: Config = CONFIG
+) -> list[list[str]]:
+    """All claimers start at the same moment; the tickets that each got."""
+    start, go = os.pipe()
+    children = []
+    for number in range(CLAIMERS):
+        read, write = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.close(go)
+            answer: Any
+            try:
+                os.read(start, 1)  # ends for all when the parent closes its end
+                store = open_store(project.queue_db)
+                context = Context(project, config, store, clock=lambda: 1000.0)
+                got = claim.claim(context, plan, ids, session=f"s-{number}", capacity=capacity, checkout="")
+                store.close()
+                answer = [item.ticket for item in got]
+            except BaseException:
+                answer = traceback.format_exc()
+            os.write(write, json.dumps(answer).encode())
+            os._exit(0)
+        os.close(write)
+        children.append((pid, read))
+    os.close(start)
+    os.close(go)
+    results = []
+    for pid, read in children:
+        with os.fdopen(read, "rb") as pipe:
+            results.append(json.loads(pipe.read()))
+        assert os.waitpid(pid, 0)[1] == 0
+    failed = [result for result in results if isinstance(result, str)]
+    assert not failed, failed[0]
+    return results
+
+
+def check_owners(project: Project, results: list[list[str]], tickets: list[str]) -> None:
+    """Each ticket was given once, to a claimer that the store names, with a token, branch and worktree of its own."""
+    assert Counter(ticket for result in results for ticket in result) == Counter(tickets)
+    store = open_store(project.queue_db)
+    held = assignments.every_open(store)
+    assert sorted(item.ticket for item in held) == sorted(tickets)
+    for item in held:
+        assert item.ticket in results[int(item.attempt.session.removeprefix("s-"))]
+        assert item.state is State.CLAIMED
+    for values in ("id", "branch", "worktree"):
+        assert len({getattr(item, values) for item in held}) == len(held)
+    assert len({item.attempt.claim_token for item in held}) == len(held)
+    store.close()
+
+
+READY_KEYS = [f"{CHANGE}#1.{n}" for n in range(1, READY + 1)]
+
+
+@repeated(5, full=200)
+def test_five_ready_tickets_get_five_owners(project: Project, rounds: int) -> None:
+    for _ in range(rounds):
+        plan, ids = begin(project)
+        results = at_once(project, plan, ids, capacity=1)
+        check_owners(project, results, READY_KEYS)
+        assert sorted(map(len, results)) == [0] * (CLAIMERS - READY) + [1] * READY
+        store = open_store(project.queue_db)
+        assert [item.name for item in events.history(store)] == ["claimed"] * READY
+        store.close()
+
+
+@repeated(2, full=50)
+def test_claimers_with_more_capacity_share_no_ticket_either(project: Project, rounds: int) -> None:
+    for _ in range(rounds):
+        plan, ids = begin(project)
+        check_owners(project, at_once(project, plan, ids, capacity=5), READY_KEYS)
+
+
+@repeated(2, full=50)
+def test_the_projects_limit_holds_for_all_together(project: Project, rounds: int) -> None:
+    for _ in range(rounds):
+        plan, ids = begin(project)
+        results = at_once(project, plan, ids, capacity=5, config=Config(parallel=3))
+        check_owners(project, results, READY_KEYS[:3])
+
+
+@repeated(2, full=50)
+def test_an_orphan_is_taken_over_once(project: Project, rounds: int) -> None:
+    for _ in range(rounds):
+        plan, ids = begin(project)
+        store = open_store(project.queue_db)
+        context = Context(project, CONFIG, store, clock=lambda: 1.0)
+        first = claim.claim(context, plan, ids, session="s-0", capacity=5, checkout="")
+        with store.transaction():
+            for item in first[:2]:
+                assignments.move(store, item, Event.NO_RECEIPT, 2.0)
+        store.close()
+        results = at_once(project, plan, ids, capacity=1)
+        given = Counter(ticket for result in results for ticket in result)
+        assert given
+        assert set(given) <= set(READY_KEYS[:2])  # a claimer that finds the orphan's lock held goes on without it
+        assert all(count == 1 for count in given.values())
+        store = open_store(project.queue_db)
+        for item in first[:2]:
+            tries = assignments.attempts(store, item.id)
+            assert len(tries) == 1 + given[item.ticket]
+            assert len({one.claim_token for one in tries}) == len(tries)
+        store.close()
