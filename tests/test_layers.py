@@ -42,7 +42,9 @@ MAY: dict[str, set[str]] = {
     },  # what the command files share
     "output": VALUES,
     "views": {"views", "output", *VALUES},
+    "demo": {"controller", "observer", "context", "project", "output", *VALUES},
     "commands": {
+        "demo",
         "cli",
         "controller",
         "observer",

@@ -17,20 +17,20 @@ def demo(
     """Drive a real change to complete in a throwaway project, with scripted agents, one of which lies and one of which
     dies. Then check every promise with git and the files alone. Exit 0 only when all held."""
     from baton_cli.demo.run import run
-    from baton_cli.demo.story import ending, opening, verdict
+    from baton_cli.demo.story import ending, folded, opening, verdict
 
     def say(text: str) -> None:
         if not json:
             output.write(f"{text}\n")
 
     def show(status: dict[str, Any]) -> None:
-        from baton_cli.views.queue import queue_view
-
         if not json:
+            from baton_cli.views.queue import queue_view
+
             say("\n" + queue_view(status, now=time.time(), colour=output.colour()))
 
     say(opening())
-    answer = run(say, show, keep=keep)
+    answer = run(lambda text: say(folded(text)), show, keep=keep)
     output.emit(answer, json_mode=json, text=lambda: verdict(answer, colour=output.colour()) + ending(answer))
     if not answer["passed"]:
         raise typer.Exit(1)

@@ -104,6 +104,7 @@ def _merge(oid: str, tree: str, parents: str, body: str) -> Merge:
     found = re.search(r"^Baton-Ticket: \S*#(\d+\.\d+) \S+$", body, re.M)
     wanted = re.search(r"^Baton-Receipt: ([0-9a-f]{64})$", body, re.M)
     receipts = [line for line in body.split("\n") if line.startswith("{") and '"schema":"baton.receipt/1"' in line]
+    fault: str | None
     if found is None or wanted is None or len(receipts) != 1 or len(parents.split()) != 2:
         fault = "it is no merge with a receipt"
     else:

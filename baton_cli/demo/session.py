@@ -146,12 +146,12 @@ def _outcome(part: str, kind: str, ended: Ended, settled: Mapping[str, Any]) -> 
         return "killed in the middle of its work; its half-written file stays there"
     if part == "cut-off" and state == "unknown":
         return "committed good work, and ended before it could seal it"
-    refused = "red, so its seal was refused; mended, " if any(code for _, code in ended.seals) else ""
+    refused = "red, so its seal is refused; mended; " if any(code for _, code in ended.seals) else ""
     if kind == "resolve_merge":
         refused += "conflict resolved in its worktree, "
     ends = {
         "integrated": "sealed and merged",
-        "rejected": "sealed; red together with another, so not merged",
-        "conflicted": "sealed; in conflict with another, which is kept in its worktree",
+        "rejected": "sealed, but red together with another: not merged",
+        "conflicted": "sealed, but in conflict with another: not merged, both sides kept",
     }
     return refused + ends.get(state, f"{state}: {settled.get('detail') or settled.get('reason')}")

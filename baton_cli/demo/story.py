@@ -39,6 +39,11 @@ is killed, one is hasty, one never seals, and some get in each other's way.
     return "\n".join(textwrap.wrap(text, WIDTH)) + "\n"
 
 
+def folded(text: str) -> str:
+    """One line of the story, continued below its own words where it is too long."""
+    return "\n".join(textwrap.wrap(text, WIDTH, subsequent_indent=" " * 7, drop_whitespace=True))
+
+
 def verdict(answer: Mapping[str, Any], *, colour: bool) -> str:
     """Each promise with a tick or a cross."""
     lines = ["Checked from outside, with git and the files alone:"]

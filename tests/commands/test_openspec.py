@@ -1,0 +1,59 @@
+"""Beside the real OpenSpec: after each integration it counts exactly the boxes that Baton ticked."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.kit import hand_outs, make_world
+
+OPENSPEC = "@fission-ai/openspec@1.13.2"
+
+
+@pytest.fixture(scope="session")
+def openspec(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The real command, from BATON_OPENSPEC or the npm registry; the test is skipped where neither can be had."""
+    given = os.environ.get("BATON_OPENSPEC")
+    if given:
+        return Path(given)
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip("needs npm (or BATON_OPENSPEC naming the openspec command)")
+    place = tmp_path_factory.mktemp("openspec")
+    words = [npm, "install", "--prefix", str(place), "--ignore-scripts", "--no-audit", "--no-fund", OPENSPEC]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=240, check=False)
+    if done.returncode:
+        pytest.skip(f"npm cannot install {OPENSPEC}: {done.stderr.strip().splitlines()[-1:]}")
+    return place / "node_modules" / ".bin" / "openspec"
+
+
+def counted(openspec: Path, root: Path, change: str) -> tuple[int, int]:
+    """What `openspec list --json` says of a change: boxes done, boxes in all."""
+    env = {**os.environ, "OPENSPEC_TELEMETRY": "0", "DO_NOT_TRACK": "1", "CI": "1"}
+    done = subprocess.run([str(openspec), "list", "--json"], cwd=root, capture_output=True, text=True, env=env, check=True)
+    found = next(item for item in json.loads(done.stdout)["changes"] if item["name"] == change)
+    return found["completedTasks"], found["totalTasks"]
+
+
+def test_openspec_counts_exactly_the_boxes_of_what_is_integrated(openspec: Path, tmp_path: Path) -> None:
+    lines = "## 1. A\r\n- [ ] 1.1 One\r\n  - [ ] part\r\n  - [ ] part\r\n- [] 1.2 Two\r\n## 2. B\r\n+ [ ] 2.1 Three\r\n2) [x] Four"
+    world = make_world(tmp_path / "p", lines.encode())
+    assert counted(openspec, world.root, world.change) == (1, 6)
+    boxes = {"1.1": 3, "1.2": 1, "2.1": 1}
+    done = 1
+    for _ in range(2):
+        for action in hand_outs(world.actions()):
+            world.bind(action, "agent")
+            world.work(action)
+            world.seal(action)
+            assert counted(openspec, world.root, world.change) == (done, 6)
+            world.reconcile(action)
+            done += boxes[action["ticket"].rpartition("#")[2]]
+            assert counted(openspec, world.root, world.change) == (done, 6)
+    assert done == 6
+    assert world.actions()["state"] == "complete"
