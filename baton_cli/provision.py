@@ -19,24 +19,30 @@ SETUP_TIMEOUT = 30 * 60
 
 @dataclass(frozen=True, slots=True)
 class Provisioned:
-    """What was done; `failed` names the set-up command that did not exit with 0, `log` holds its output."""
+    """What was done; `failed` names the set-up command that did not exit with 0, `log` holds its output.
 
+    `anything` is False when there was nothing to copy, link or run: the worktree is as git made it.
+    """
+
+    anything: bool
     failed: str | None
     log: Path | None
 
 
 def provision(source: Path, target: Path, config: Config, setup: Sequence[str], log: Path) -> Provisioned:
     """Bring `target` (the project folder in a worktree) to a usable state from `source` (the user's project folder)."""
-    for relative in (*_expand(source, config.copy), *_included(source)):
+    copied = (*_expand(source, config.copy), *_included(source))
+    linked = _expand(source, config.link)
+    for relative in copied:
         _place(source, target, relative, link=False)
-    for relative in _expand(source, config.link):
+    for relative in linked:
         _place(source, target, relative, link=True)
     for number, command in enumerate(setup, 1):
         here = log.with_name(f"{log.stem}-setup-{number}.log")
         run = process.run_check(command, cwd=target, log=here, timeout=SETUP_TIMEOUT)
         if not run.passed:
-            return Provisioned(command, here)
-    return Provisioned(None, None)
+            return Provisioned(True, command, here)
+    return Provisioned(bool(copied or linked or setup), None, None)
 
 
 def _expand(source: Path, patterns: Sequence[str]) -> tuple[str, ...]:

@@ -141,9 +141,18 @@ def test_the_time_limit_ends_everything_and_keeps_the_output(
     assert watch.ended.wait(30), "something still runs"
 
 
-def test_a_check_may_clean_up_when_it_is_asked_to_end(check: Callable[..., CheckRun], fifo: Fifo) -> None:
-    gate, ready = fifo("gate"), fifo("ready")
-    command = f"trap 'echo cleaned; exit 0' TERM; echo > {ready}; cat {gate} & wait"
+def test_a_check_may_clean_up_when_it_is_asked_to_end(
+    check: Callable[..., CheckRun], fifo: Fifo, tmp_path: Path
+) -> None:
+    ready = fifo("ready")
+    (tmp_path / "polite.py").write_text(
+        "import signal, sys\n"
+        "def end(*_): print('cleaned'); sys.exit()\n"
+        "signal.signal(signal.SIGTERM, end)\n"
+        "open('ready', 'w').close()\n"
+        "signal.pause()\n"
+    )
+    command = f"exec '{sys.executable}' polite.py"
     run = check(command, timeout=0.05, on_start=lambda _: ready.read_text() and None)
     assert run.reason == "timeout"
     assert run.log.read_text() == "cleaned\n"

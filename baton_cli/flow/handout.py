@@ -66,7 +66,7 @@ def _action(context: Context, change: Change, assignment: Assignment) -> dict[st
     handed = [item for item in assignments.attempts(context.store, assignment.id) if item.batch is not None]
     if handed:  # somebody was sent there before
         kind, extra, why, conflicts = _recovery(context, change, assignment, handed[-1].agent)
-    head, dirty = activity.mark(context, assignment)
+    head, dirty = activity.mark(context, assignment) if handed else (assignment.base, "")
     with context.store.transaction():
         assignment = assignments.set_attempt(context.store, assignment, kind=kind, start_head=head, start_dirty=dirty)
     ticket = packet["ticket"]

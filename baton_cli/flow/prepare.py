@@ -52,7 +52,15 @@ def prepare(
                     reason="setup_failed",
                     detail=f"`{result.failed}` failed (log {result.log})",
                 )
-        return _finish(context, folder, plan, assignment, views, path, base)
+        ignored, digest = _placed(path) if result.anything else ((), repo.NOTHING_IGNORED)
+        placed = json.dumps({"ignored": list(ignored), "digest": digest})
+        return _finish(context, folder, plan, assignment, views, path, base, placed)
+
+
+def _placed(path: Path) -> tuple[tuple[str, ...], str]:
+    """What the set-up left in the worktree that git ignores."""
+    state = repo.cleanliness(path)
+    return state.ignored, state.ignored_digest
 
 
 def _log(context: Context, assignment: Assignment) -> Path:
@@ -68,7 +76,8 @@ def _place(context: Context, change: Change, assignment: Assignment, path: Path)
         if worktree.husk(path):  # its making was cut short: nobody was ever sent there
             worktree.rebuild(repository, path, assignment.branch)
         return tip
-    worktree.discard(repository, path)
+    if path.exists():
+        worktree.discard(repository, path)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if tip is not None:
         worktree.add_existing(repository, path, assignment.branch)
@@ -101,8 +110,8 @@ def _finish(
     views: Sequence[TicketView],
     path: Path,
     base: str,
+    placed: str,
 ) -> Assignment:
-    placed = repo.cleanliness(path)
     view = next((view for view in views if view.ticket_id == assignment.ticket_id), None)
     if view is None:
         raise BatonError("ticket_gone", f"{assignment.ticket} is no longer in the plan", "call actions again")
@@ -121,7 +130,7 @@ def _finish(
             base=base,
             packet=name,
             prepared_at=now,
-            placed=json.dumps({"ignored": list(placed.ignored), "digest": placed.ignored_digest}),
+            placed=placed,
         )
         assignments.log(store, assignment, "prepared", now, detail=str(path))
     return assignment

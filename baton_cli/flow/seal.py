@@ -119,7 +119,7 @@ def _seal(context: Context, assignment: Assignment, authority: Authority) -> Sea
         context.project.logs / f"{assignment.id}-{assignment.attempt.number}",
         context.progress,
     )
-    if repo.head(path).oid != head or repo.cleanliness(path).changed:
+    if repo.head(path).oid != head or repo.changed(path):
         raise BatonError(
             "checks_changed_files",
             "the checks changed HEAD or tracked files",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,6 +75,44 @@ def dirty(cwd: Path) -> tuple[str, ...]:
     return tuple(sorted(entry[3:] for entry in result.names))
 
 
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Where a checkout is and what is not committed in it, by git's ordinary rules. `branch` is None when detached."""
+
+    oid: str
+    branch: str | None
+    dirty: tuple[str, ...]
+
+
+def condition(cwd: Path) -> Condition:
+    """HEAD and `dirty` in one call. Error `no_commits` when HEAD has no commit yet."""
+    names = iter(
+        git(
+            "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal", "--no-renames",
+            "--ignore-submodules=dirty", cwd=cwd,
+        ).names
+    )  # fmt: skip
+    facts: dict[str, str] = {}
+    dirty = []
+    for entry in names:
+        if entry.startswith("# "):
+            name, _, value = entry[2:].partition(" ")
+            facts[name] = value
+        else:  # the path is the last field: of 9 for ordinary changes, of 11 for unmerged ones, of 2 else
+            dirty.append(entry.split(" ", {"1": 8, "u": 10}.get(entry[0], 1))[-1])
+    if facts.get("branch.oid", "(initial)") == "(initial)":
+        raise BatonError("no_commits", f"{cwd} has no commit yet", "make a first commit, then call again")
+    branch = facts.get("branch.head")
+    return Condition(facts["branch.oid"], None if branch == "(detached)" else branch, tuple(sorted(dirty)))
+
+
+def changed(cwd: Path) -> tuple[str, ...]:
+    """Tracked files that differ from HEAD, through a fresh index as in `cleanliness`."""
+    with _fresh_index(cwd) as env:
+        gone_or_edited = _tracked_changes(cwd, env)
+    return tuple(sorted({entry[3:] for entry in gone_or_edited} - _absent(cwd, gone_or_edited)))
+
+
 def cleanliness(cwd: Path) -> Cleanliness:
     """Compare the checkout at `cwd` (its top folder) with HEAD through a fresh index.
 
@@ -81,29 +120,48 @@ def cleanliness(cwd: Path) -> Cleanliness:
     *committed* .gitignore files do not ignore: info/exclude, the user's excludes and an untracked .gitignore that hides
     itself do not help. `KNOWN_CACHES` are left out. Every tracked file is read: the cost follows the tree.
     """
-    with tempfile.TemporaryDirectory(prefix="baton-index-", ignore_cleanup_errors=True) as scratch:
-        env = {"GIT_INDEX_FILE": os.path.join(scratch, "index")}
-        # a split index would put its shared half into the repository
-        plain = ("-c", "core.splitIndex=false", "-c", "core.untrackedCache=false")
-        git(*plain, "read-tree", "HEAD", cwd=cwd, env=env)
-        status = git(
-            *plain, "status", "--porcelain=v1", "-z", "--untracked-files=no", "--no-renames",
-            "--ignore-submodules=untracked", cwd=cwd, env=env,
-        )  # fmt: skip
+    with _fresh_index(cwd) as env:
+        status = _tracked_changes(cwd, env)
         others = ("ls-files", "-z", "--others", "--exclude-per-directory=.gitignore")
         untracked = _without_caches(git(*others, cwd=cwd, env=env).names)
         collapsed = git(*others, "--ignored", "--directory", cwd=cwd, env=env).names
-    gone = frozenset(entry[3:] for entry in status.names if entry[1] == "D")
-    absent = _left_out(cwd, gone)
+    absent = _absent(cwd, status)
     ignored = _ignored_files(cwd, collapsed)
     hiders = _uncommitted_ignore_files(cwd, ignored)
     return Cleanliness(
-        changed=tuple(sorted({entry[3:] for entry in status.names} - absent)),
+        changed=tuple(sorted({entry[3:] for entry in status} - absent)),
         untracked=tuple(sorted({*untracked, *hiders})),
         ignored=tuple(sorted({_collapse(path, collapsed) for path in ignored})),
         ignored_digest=_digest(cwd, ignored),
         absent=tuple(sorted(absent)),
     )
+
+
+# A split index would put its shared half into the repository.
+_PLAIN = ("-c", "core.splitIndex=false", "-c", "core.untrackedCache=false")
+
+
+@contextlib.contextmanager
+def _fresh_index(cwd: Path) -> Iterator[Mapping[str, str]]:
+    """The environment in which git uses a new index that holds exactly HEAD."""
+    with tempfile.TemporaryDirectory(prefix="baton-index-", ignore_cleanup_errors=True) as scratch:
+        env = {"GIT_INDEX_FILE": os.path.join(scratch, "index")}
+        git(*_PLAIN, "read-tree", "HEAD", cwd=cwd, env=env)
+        yield env
+
+
+def _tracked_changes(cwd: Path, env: Mapping[str, str]) -> tuple[str, ...]:
+    return git(
+        *_PLAIN, "status", "--porcelain=v1", "-z", "--untracked-files=no", "--no-renames",
+        "--ignore-submodules=untracked", cwd=cwd, env=env,
+    ).names  # fmt: skip
+
+
+def _absent(cwd: Path, status: Sequence[str]) -> frozenset[str]:
+    return _left_out(cwd, frozenset(entry[3:] for entry in status if entry[1] == "D"))
+
+
+NOTHING_IGNORED = hashlib.sha256().hexdigest()  # the `ignored_digest` of a checkout without ignored files
 
 
 def _is_cache(path: str) -> bool:

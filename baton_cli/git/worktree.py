@@ -28,8 +28,6 @@ def add(cwd: Path, path: Path, branch: str, base: str) -> None:
     Errors: `branch_exists`, else `git_failed` (git has then cleaned up after itself). A process killed in here leaves a
     husk: see `complete` and `rebuild`.
     """
-    if resolve(cwd, f"refs/heads/{branch}") is not None:
-        raise BatonError("branch_exists", f"the branch {branch} exists already", "remove it, or set [branches] prefix")
     target = os.path.abspath(path)
 
     def attempt(first: bool) -> None:
@@ -37,7 +35,14 @@ def add(cwd: Path, path: Path, branch: str, base: str) -> None:
         made = not first and resolve(cwd, f"refs/heads/{branch}") is not None
         _add(cwd, *((target, branch) if made else ("--no-track", "-b", branch, target, base)))
 
-    _retry(attempt)
+    try:
+        _retry(attempt)
+    except BatonError as error:
+        if f"'{branch}' already exists" not in error.message:
+            raise
+        raise BatonError(
+            "branch_exists", f"the branch {branch} exists already", "remove it, or set [branches] prefix"
+        ) from None
 
 
 def add_existing(cwd: Path, path: Path, branch: str) -> None:

@@ -21,13 +21,13 @@ def mark(context: Context, assignment: Assignment) -> tuple[str | None, str]:
     path = context.worktree(assignment.worktree)
     if not (path / ".git").exists():
         return None, ""
-    changed = repo.dirty(path)
+    condition = repo.condition(path)
     digest = hashlib.sha256()
-    for name in changed:
+    for name in condition.dirty:
         digest.update(name.encode("utf-8", "surrogateescape") + b"\0")
         time, size = _stat(path / name)
         digest.update(f"{size} {time}\0".encode())
-    return repo.head(path).oid, digest.hexdigest() if changed else ""
+    return condition.oid, digest.hexdigest() if condition.dirty else ""
 
 
 def has_moved(context: Context, assignment: Assignment) -> bool:

@@ -13,12 +13,12 @@ from baton_cli.git import repo
 def snapshot(context: Context) -> str:
     """HEAD, branch, dirty paths and stash of the user's checkout, as JSON for the attempt's record."""
     repository = context.project.repository
-    head = repo.head(repository)
+    condition = repo.condition(repository)
     return json.dumps(
         {
-            "head": head.oid,
-            "branch": head.branch,
-            "dirty": list(repo.dirty(repository)[:500]),
+            "head": condition.oid,
+            "branch": condition.branch,
+            "dirty": list(condition.dirty[:500]),
             "stash": repo.stash(repository),
         }
     )

@@ -69,7 +69,7 @@ def judge(context: Context, question: Question, place: Callable[[], Path], setup
             failed = f"`{command}` is red on the merged tree (log {here}): {shorten(process.tail(here), 300)}"
             break
         ran.append(command)
-    if ran and failed is None and repo.cleanliness(path).changed:
+    if ran and failed is None and repo.changed(path):
         failed = "the checks changed tracked files on the merged tree"
     record = integration.gate_record(question.tree, question.onto, checks)
     return Gate(record, failed, tuple(ran), tuple(question.by_receipt))
