@@ -6,11 +6,11 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from baton_cli import context, output
+from baton_cli import context, output, repository
 from baton_cli import project as projects
 from baton_cli.context import Context
 from baton_cli.errors import USAGE, BatonError
@@ -50,11 +50,11 @@ def controller(
 
 
 @contextmanager
-def operator(path: Path | None) -> Iterator[Operator]:
+def operator(path: Path | None, *, assignment: str | None = None) -> Iterator[Operator]:
     """The same for a person's decisions."""
     from baton_cli.operator import Operator
 
-    with context.opened(locate(path), create=True) as surroundings:
+    with context.opened(locate(path, assignment), create=True) as surroundings:
         yield Operator(surroundings)
 
 
@@ -65,6 +65,13 @@ def observer(path: Path | None, *, assignment: str | None = None) -> Iterator[Ob
 
     with context.opened(locate(path, assignment), create=False) as surroundings:
         yield Observer(surroundings)
+
+
+def seal_packet(packet: Path, out: Path, now: float) -> dict[str, Any]:
+    """Seal the checkout around the current folder for an exported packet: no project, no store."""
+    from baton_cli.flow.detached import seal_packet
+
+    return seal_packet(repository.checkout(Path.cwd()).top, packet, out, now)
 
 
 def locate(path: Path | None, assignment: str | None = None) -> Project:

@@ -10,12 +10,14 @@ from baton_cli.context import Context
 from baton_cli.core import actions as answers
 from baton_cli.core.actions import HAND_OUTS
 from baton_cli.core.facts import Change
-from baton_cli.core.frontier import TicketView, progress
+from baton_cli.core.frontier import FINISHED, TicketView, progress
 from baton_cli.core.lifecycle import Assignment, State, Terminal
 from baton_cli.core.receipt import BATON, Authority
 from baton_cli.errors import USAGE, BatonError
 from baton_cli.flow import (
+    baseline,
     claim,
+    detached,
     emit,
     handout,
     integrate,
@@ -93,12 +95,15 @@ class SessionController:
             if known is not None:
                 recover.finish_merges(self.context, known)
             raise
+        first = store_plans.get_change(self.context.store, name) is None
         change = recover.start(self.context, loaded.change)
         work = Round(name, session, capacity, take_over, loaded, change, self._setup())
-        if loaded.revision.number == 1 and any(
-            check.source == "detected" for ticket in loaded.plan.tickets for check in ticket.checks
-        ):
+        guessed = [
+            check.command for ticket in loaded.plan.tickets for check in ticket.checks if check.source == "detected"
+        ]
+        if first and guessed:
             work.notices.append("the checks are detected, not configured: see `baton plan`, fix them with `baton init`")
+            work.notices.extend(baseline.baseline(self.context, change.base, guessed, work.setup).red)
         work.notices.extend(loaded.fates)
         return work
 
@@ -109,7 +114,7 @@ class SessionController:
     def _recover(self, work: Round) -> None:
         """Finish what was interrupted, end what has no ticket any more, expire leases."""
         work.stopped = recover.finish_merges(self.context, work.change)
-        work.notices.extend(recover.supersede(self.context, self._views(work), work.name))
+        work.notices.extend(recover.supersede(self.context, work.loaded, self._views(work)))
         recover.expire(self.context, work.name, work.take_over)
 
     def _vouch(self, work: Round) -> None:
@@ -122,14 +127,14 @@ class SessionController:
 
     def _integrate(self, work: Round) -> None:
         """Integrate what is sealed, if the lock is free."""
-        work.integrated = integrate.integrate(self.context, work.name, work.setup, wait=False)
+        work.integrated = integrate.integrate(self.context, work.name, work.setup, wait=False, wanted=self._wanted)
         work.stopped = work.integrated.stopped or work.stopped
 
     def _integrate_waiting(self, work: Round) -> None:
         """The same with nothing else to do: wait for whoever holds the lock."""
         holder = work.integrated.busy or {}
         self.context.progress(f"waiting for the integration lock of process {holder.get('pid', '?')}")
-        work.integrated = integrate.integrate(self.context, work.name, work.setup, wait=True)
+        work.integrated = integrate.integrate(self.context, work.name, work.setup, wait=True, wanted=self._wanted)
         work.stopped = work.integrated.stopped or work.stopped
 
     def _tidy(self, work: Round) -> None:
@@ -173,6 +178,9 @@ class SessionController:
             )
             if ready.state is State.CLAIMED:
                 work.prepared.append(ready)
+        if work.prepared:
+            place = self.context.inside(self.context.worktree(work.prepared[0].worktree))
+            work.notices.extend(baseline.environment_leaks(self.context.project.root, place))
 
     def _hand_out(self, work: Round) -> list[dict[str, Any]]:
         return work.pending or handout.hand_out(self.context, work.change, work.prepared, self._answer(work, []))
@@ -211,6 +219,17 @@ class SessionController:
         assignment = settle.bind(self.context, assignment_id, claim_token, agent)
         return self._settled("bind", assignment, "reconcile when the agent has ended", agent=agent)
 
+    def renew(self, assignment_id: str, claim_token: str) -> dict[str, Any]:
+        """The agent of an attempt lives: prolong its lease. Also tells where the assignment stands, as `baton.renew/1`."""
+        assignment = settle.renew(self.context, assignment_id, claim_token)
+        return self._settled("renew", assignment, "reconcile when the agent has ended", detail=assignment.detail)
+
+    def release(self, change: str, session: str) -> int:
+        """A session is gone: what it had claimed goes back, as with `take_over`. How much stays, being sealed just now."""
+        recover.expire(self.context, change, session)
+        claimed = assignments.of_change(self.context.store, change, [State.CLAIMED])
+        return sum(1 for item in claimed if item.attempt.session == session)
+
     def seal(self, assignment_id: str, authority: Authority) -> dict[str, Any]:
         """Run the packet's checks and keep the receipt, as `baton.seal/1`."""
         sealed = seal.seal(self.context, assignment_id, authority)
@@ -231,12 +250,16 @@ class SessionController:
         terminal: Terminal,
         agent: str | None = None,
         note: str | None = None,
+        receipt: Path | None = None,
     ) -> dict[str, Any]:
         """Settle an attempt after its completion notice, as `baton.reconcile/1`."""
+        if receipt is not None:
+            detached.accept(self.context, settle.current(self.context, assignment_id, claim_token), receipt)
         assignment = settle.record_ending(self.context, assignment_id, claim_token, terminal, agent, note)
         notices: list[str] = []
         if assignment.state is State.SEALED:
-            done = integrate.integrate(self.context, assignment.change, self._setup(), wait=False)
+            notices.extend(self._retire(assignment.change))
+            done = integrate.integrate(self.context, assignment.change, self._setup(), wait=False, wanted=self._wanted)
             if done.stopped is not None:
                 notices.append(done.stopped.message)
             assignment = assignments.get(self.context.store, assignment_id)
@@ -254,10 +277,28 @@ class SessionController:
     def tick(self, change: str) -> tuple[str, ...]:
         """Tick what is finished and not ticked yet; why something could not be."""
         try:
-            loaded = load.load(self.context, change)
+            loaded = load.look(self.context, change)
         except BatonError as error:
             return (f"not ticked yet: {error.message}",)
         return tick.tick_all(loaded.folder.tasks, tick.due(tickets.views(self.context, loaded)), self.context.progress)
+
+    def _retire(self, change: str) -> tuple[str, ...]:
+        """Before an integration outside of `actions`: end what the plan, edited since, has no ticket for any more."""
+        row = store_plans.get_change(self.context.store, change)
+        try:
+            loaded = load.look(self.context, change)
+        except BatonError:
+            return ()  # the integration meets the same error and says it
+        views = tickets.views(self.context, loaded)
+        if row is None or not recover.unwanted(self.context, loaded, views):
+            return ()
+        recover.finish_merges(self.context, row)  # what is merged already is not to be ended
+        return recover.supersede(self.context, loaded, views)
+
+    def _wanted(self, change: str) -> frozenset[int]:
+        """The tickets whose work may be integrated: in the plan as it is now, told apart, and not finished otherwise."""
+        views = tickets.views(self.context, load.look(self.context, change))
+        return frozenset(view.ticket_id for view in views if view.status not in FINISHED)
 
     def _isolation(self, assignment: Assignment) -> dict[str, Any]:
         own = f"{self.context.project.prefix}/" if self.context.project.prefix else ""

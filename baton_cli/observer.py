@@ -52,6 +52,14 @@ class Observer:
         listed = [{**asdict(item), "at": iso(item.at)} for item in found]
         return {"schema": "baton.log/1", "change": change, "events": listed}
 
+    def diff(self, change: str, ticket: str) -> dict[str, Any]:
+        """What the worker of a ticket has done so far, as `baton.diff/1`."""
+        from baton_cli.flow import decide, difference
+
+        loaded = load.look(self.context, change)
+        view = decide.find(tickets.views(self.context, loaded), ticket)
+        return difference.difference(self.context, decide.assignment_of(view))
+
     def receipt(self, assignment_id: str) -> dict[str, Any]:
         """The receipt of an assignment, as `baton.receipt_view/1`."""
         from baton_cli.flow.parts import evidence

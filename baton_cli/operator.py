@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from baton_cli.context import Context
 from baton_cli.controller import SessionController
-from baton_cli.flow import decide, load, recover, setting_up, tick
+from baton_cli.flow import baseline, decide, detached, load, recover, setting_up, tick
 from baton_cli.flow.parts import tickets
+from baton_cli.flow.parts.checkout import repo_head
+from baton_cli.flow.parts.detection import detected
+from baton_cli.store import plans
 
 
 class Operator:
@@ -19,6 +23,46 @@ class Operator:
     def init(self) -> dict[str, Any]:
         """Write baton.toml unless it is there, as `baton.init/1`."""
         return setting_up.init(self.context)
+
+    def pause(self, change: str, why: str | None) -> dict[str, Any]:
+        """Hand nothing out any more, as `baton.decision/1`; running work goes on."""
+        return self._pause(change, decide.need_why(why))
+
+    def resume(self, change: str) -> dict[str, Any]:
+        """Hand out again, as `baton.decision/1`."""
+        return self._pause(change, None)
+
+    def _pause(self, change: str, why: str | None) -> dict[str, Any]:
+        loaded = load.load(self.context, change)
+        decide.pause(self.context, recover.start(self.context, loaded.change), why)
+        decision = "resume" if why is None else "pause"
+        return {
+            "schema": "baton.decision/1",
+            "change": loaded.change,
+            "ticket": None,
+            "decision": decision,
+            "next": "call actions",
+        }
+
+    def export_packet(self, assignment_id: str, out: Path) -> dict[str, Any]:
+        """Write an assignment's packet for a seal on another machine, as `baton.packet_export/1`."""
+        assignment = detached.export(self.context, assignment_id, out)
+        return {
+            "schema": "baton.packet_export/1",
+            "assignment_id": assignment.id,
+            "ticket": assignment.ticket,
+            "out": str(out),
+        }
+
+    def baseline(self, change: str) -> list[str]:
+        """Run the change's checks before any work; a warning for each that is red (`plan --check`)."""
+        loaded = load.look(self.context, change)
+        commands = [check.command for ticket in loaded.plan.tickets for check in ticket.checks]
+        setup = self.context.config.setup
+        found = detected(self.context.project.root).setup if setup is None else setup
+        row = plans.get_change(self.context.store, change)
+        base = row.base if row is not None else repo_head(self.context)
+        return list(baseline.baseline(self.context, base, commands, found).red)
 
     def decide(self, change: str, ticket: str, decision: str, why: str | None) -> dict[str, Any]:
         """`done`, `skip`, `reopen`, `retry` or `abandon`, as `baton.decision/1`."""

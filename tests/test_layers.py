@@ -35,8 +35,10 @@ MAY: dict[str, set[str]] = {
         "controller",
         "observer",
         "operator",
+        "flow",
         "context",
         "project",
+        "repository",
         "output",
         *VALUES,
     },  # what the command files share

@@ -13,6 +13,9 @@ from baton_cli.errors import USAGE, BatonError
 def plan(
     change: Annotated[str | None, typer.Argument(help="The change's folder name.")] = None,
     every: Annotated[bool, typer.Option("--all", help="All changes of the project.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Also run the checks once, before any work; red is a warning.")
+    ] = False,
     project: cli.ProjectOption = None,
     json: cli.JsonOption = False,
 ) -> None:
@@ -21,6 +24,11 @@ def plan(
         raise BatonError("usage", "plan needs a CHANGE or --all", "see `baton plan --help`", USAGE)
     with cli.observer(project) as looks:
         answer = looks.plan(change) if change is not None else looks.plans()
+
+    if check and isinstance(answer, dict) and change is not None:
+        with cli.operator(project) as person:
+            red = person.baseline(change)
+        answer["warnings"] += [{"code": "baseline_red", "line": 0, "message": line} for line in red]
 
     def text() -> str:
         from baton_cli.views.text import plan_text

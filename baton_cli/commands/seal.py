@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,8 +15,7 @@ from baton_cli.errors import USAGE, BatonError
 
 def seal(
     assignment: Annotated[
-        str | None,
-        typer.Argument(help="The assignment; inside its worktree it is found from there."),
+        str | None, typer.Argument(help="The assignment; inside its worktree it is found from there.")
     ] = None,
     key: Annotated[
         str | None,
@@ -23,16 +23,28 @@ def seal(
     ] = None,
     operator: Annotated[bool, typer.Option("--operator", help="Seal as a person, without the key.")] = False,
     why: Annotated[str | None, typer.Option("--why", metavar="W", help="An operator's reason.")] = None,
+    packet: Annotated[
+        Path | None, typer.Option("--packet", metavar="FILE", help="Seal the checkout here for this exported packet.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Where --packet writes the receipt.")
+    ] = None,
     project: cli.ProjectOption = None,
     json: cli.JsonOption = False,
 ) -> None:
     """Run the assignment's checks at its committed head and write the receipt. Only this counts as success."""
-    if operator == (key is not None):
-        raise BatonError("usage", "seal needs either --key or --operator", "copy the seal command of the prompt", USAGE)
+    if [packet is not None and out is not None, operator, key is not None].count(True) != 1 or (packet is None) != (
+        out is None
+    ):
+        how = "copy the seal command of the prompt; on another machine: --packet FILE --out FILE"
+        raise BatonError("usage", "seal needs --key, or --operator, or --packet with --out", how, USAGE)
     if operator and not (why and why.strip()):
         raise BatonError("no_reason", "an operator's seal needs a reason", "add --why 'the reason'", USAGE)
-    with cli.controller(project, assignment=assignment, json_mode=json) as controls:
-        named = assignment or controls.assignment_at(Path.cwd())
+    answer: dict[str, Any]
+    if packet is not None and out is not None:
+        answer = cli.seal_packet(packet, out, time.time())
+    else:
         authority = Authority("operator", why=why) if operator else Authority("key", key=cli.token(key or ""))
-        answer = controls.seal(named, authority)
+        with cli.controller(project, assignment=assignment, json_mode=json) as controls:
+            answer = controls.seal(assignment or controls.assignment_at(Path.cwd()), authority)
     output.emit(answer, json_mode=json, text=f"sealed {answer['ticket']} at {str(answer['head'])[:12]}")

@@ -14,6 +14,7 @@ from baton_cli.core.prompt import TITLE_LIMIT, shorten
 SCHEMA = "baton.actions/1"
 ANSWER_LIMIT = 8_000
 LIST_LIMIT = 10
+NOTICE_LIMIT = 6
 HAND_OUTS = ("dispatch", "recover", "resolve_merge")
 
 REMEDIES = {
@@ -142,7 +143,9 @@ def answer(
         "next": next_step(kinds, session),
     }
     if notices:
-        value["notices"] = [shorten(notice, 300) for notice in notices[:3]]
+        shown = at_most(notices, NOTICE_LIMIT)
+        more = [f"{shown.pop()}: see `baton log`"] if len(notices) > NOTICE_LIMIT else []
+        value["notices"] = [*(shorten(notice, 300) for notice in shown), *more]
     return value
 
 

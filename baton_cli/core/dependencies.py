@@ -128,10 +128,10 @@ def _positions(document: Document, names: Sequence[str]) -> Mapping[str, list[in
 
 
 def _closing(sections: Sequence[Sequence[Ticket]], explicit: Mapping[int, tuple[int, ...]]) -> frozenset[int]:
-    """The last ticket of each section of two or more that begins like a check, unless one of them waits for it."""
+    """The last ticket of each section, if it begins like a check, unless one of them waits for it."""
     found = set()
     for section in sections:
-        if len(section) < 2 or not closing(section[-1].title):
+        if not section or not closing(section[-1].title):
             continue
         at = section[-1].position
         if not any(at in explicit.get(ticket.position, ()) for ticket in section):

@@ -86,6 +86,12 @@ def _python(files: Mapping[str, str]) -> _Found | None:
     return _Found("python3 -m pytest -q", f"{seen}; run as a module so that the worktree's own code is imported")
 
 
+def pytest_settings(files: Mapping[str, str]) -> bool:
+    """Whether one of these files configures pytest, which makes its folder the root of the test run."""
+    named = "pytest.ini" in files or ".pytest.ini" in files
+    return named or any(shape.search(files.get(name, "")) for name, shape in _PYTEST_CONFIG)
+
+
 def _pytest_evidence(files: Mapping[str, str]) -> str | None:
     """Why this looks like a project tested with pytest, or None."""
     for name in ("pytest.ini", ".pytest.ini"):

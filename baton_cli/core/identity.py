@@ -21,7 +21,11 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class KnownTicket:
-    """A ticket of earlier revisions. `present`: it was in the latest one. `ticket_id` never changes, `key` may."""
+    """A ticket of earlier revisions. `present`: it was in the latest one. `ticket_id` never changes, `key` may.
+
+    `unsure`: it may be one of the ambiguous tickets of the latest revision. `stands_in`: it is such an ambiguous one,
+    so it is no ticket of its own yet, and only lends its number to the place until that is told apart.
+    """
 
     ticket_id: int
     id: str | None
@@ -31,15 +35,21 @@ class KnownTicket:
     label: int | None
     present: bool
     key: str
+    unsure: bool = False
+    stands_in: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """By position the known `ticket_id`, or None for a new or ambiguous one; the ambiguous positions; what is gone."""
+    """By position the known `ticket_id`, or None for a new one; the ambiguous positions; what is gone.
+
+    An ambiguous position has None, or what stood in for it before. `unsure` are the tickets that it may be.
+    """
 
     ticket_ids: tuple[int | None, ...]
     ambiguous: tuple[int, ...]
     removed: tuple[int, ...]
+    unsure: tuple[int, ...] = ()
 
 
 def match(known: Sequence[KnownTicket], document: Document) -> Matching:
@@ -49,20 +59,28 @@ def match(known: Sequence[KnownTicket], document: Document) -> Matching:
     of one section that became another as a whole. 4. The same for tickets that were no longer present, if the text has
     four words or the id or section agrees ("Run tests" somewhere else is another ticket). 5. Same id and half of the
     words. Then a text that is still left on both sides (of present tickets: of several absent ones none comes back) is
-    ambiguous, and so is an id for which several fit; a known ticket that one of these may be is not reported as removed.
+    ambiguous, and so is an id for which several fit; a known ticket that one of these may be is not reported as removed,
+    and stays a candidate of every later matching, so that what is ambiguous stays so until the texts tell it apart, or
+    all of them were given ids of their own: then they are new tickets, and the known ones are gone.
     """
     matcher = _Matcher(known, document)
-    present = [index for index, one in enumerate(known) if one.present]
-    absent = [index for index, one in enumerate(known) if not one.present]
+    present = [index for index, one in enumerate(known) if (one.present or one.unsure) and not one.stands_in]
+    absent = [index for index, one in enumerate(known) if not (one.present or one.unsure or one.stands_in)]
     matcher.same_text(present)
     matcher.same_text_again(present, absent)
     unsure_known, unsure = matcher.same_id(present)
     matcher.same_text(present)
     more_known, more = matcher.several(present)
-    gone = tuple(known[index].ticket_id for index in matcher.left(present) if index not in unsure_known | more_known)
+    maybe = unsure_known | more_known
+    left = matcher.left(present)
     ambiguous = tuple(place for place in sorted(unsure | more) if matcher.found[place] is None)
-    ids = tuple(None if index is None else known[index].ticket_id for index in matcher.found)
-    return Matching(ids, ambiguous, gone)
+    matcher.stand_ins(ambiguous)
+    return Matching(
+        ticket_ids=tuple(None if index is None else known[index].ticket_id for index in matcher.found),
+        ambiguous=ambiguous,
+        removed=tuple(known[index].ticket_id for index in left if index not in maybe),
+        unsure=tuple(known[index].ticket_id for index in left if index in maybe),
+    )
 
 
 def keys(
@@ -198,9 +216,32 @@ class _Matcher:
         unsure_known: set[int] = set()
         unsure: set[int] = set()
         for members, places in self.groups(indices, lambda one: one.fingerprint, lambda one: one.fingerprint):
+            if all(self.known[index].unsure for index in members) and self._named_since(places):
+                continue
             unsure_known.update(members)
             unsure.update(places)
         return unsure_known, unsure
+
+    def stand_ins(self, places: Iterable[int]) -> None:
+        """An ambiguous place keeps what stood in for its text before, in order."""
+        spare: defaultdict[str, list[int]] = defaultdict(list)
+        for index, one in enumerate(self.known):
+            if one.stands_in:
+                spare[one.fingerprint].append(index)
+        for place in places:
+            waiting = spare[self.tickets[place].fingerprint]
+            if waiting:
+                self.pair(waiting.pop(0), place)
+
+    def _named_since(self, places: Iterable[int]) -> bool:
+        """Whether all of these ambiguous places have ids of their own that none of them had before."""
+        count = Counter(ticket.id for ticket in self.tickets)
+        before = {(one.id, one.fingerprint) for one in self.known if one.stands_in}
+        found = [self.tickets[place] for place in places]
+        return all(
+            ticket.id is not None and count[ticket.id] == 1 and (ticket.id, ticket.fingerprint) not in before
+            for ticket in found
+        )
 
     def _single_texts(self, indices: Sequence[int]) -> None:
         for members, places in self.groups(indices, lambda one: one.fingerprint, lambda one: one.fingerprint):

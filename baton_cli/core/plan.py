@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -142,15 +143,16 @@ def _warnings(document: Document, tickets: Sequence[PlannedTicket], sources: Che
         bare = []
     for planned in bare:
         yield PlanWarning("no_check", planned.ticket.line, f"{_name(planned)} has no verification command")
+    sizes = Counter(planned.ticket.section for planned in tickets)
     for planned in waiting:
         if planned.flags or wording.sounds_manual(planned.ticket.title):
-            yield from _about(planned)
+            yield from _about(planned, alone=sizes[planned.ticket.section] == 1)
     yield from _about_checks(document.sections, waiting)
 
 
-def _about(planned: PlannedTicket) -> Iterator[PlanWarning]:
+def _about(planned: PlannedTicket, *, alone: bool) -> Iterator[PlanWarning]:
     name, line, flags = _name(planned), planned.ticket.line, planned.flags
-    if "closing_check" in flags:
+    if "closing_check" in flags and not alone:
         yield PlanWarning(
             "closing_check", line, f"{name} reads like a check of its section, so it waits for the others"
         )

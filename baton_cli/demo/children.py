@@ -60,10 +60,11 @@ class Child:
         return dict(json.loads(text)) if text.startswith("{") else {}
 
     def complaint(self) -> str:
-        """The last line it wrote to standard error, or its answer."""
+        """The error in its answer, or the last line that it wrote to standard error."""
         self._err.seek(0)
         lines = self._err.read().decode("utf-8", "replace").strip().splitlines()
-        return lines[-1] if lines else str(self.said() or f"exit {self.code}")
+        said = self.said().get("error", {}).get("message")
+        return str(said or (lines[-1] if lines else f"exit {self.code}"))
 
     def end(self) -> None:
         """Make sure that it and what it started are gone."""

@@ -21,10 +21,7 @@ def run(say: Say, show: Callable[[dict[str, Any]], None], *, keep: bool) -> dict
     with stage(keep) as root:
         witness = Witness(root)
         complete = Session(root, witness, say, show).play()
-        found = [
-            checks.Check("complete", complete, "the change is complete" if complete else "the change is not complete"),
-            *checks.judge(witness, root.parent / "clone"),
-        ]
+        found = [_complete(complete, witness), *checks.judge(witness, root.parent / "clone")]
     return {
         "schema": SCHEMA,
         "passed": all(check.passed for check in found),
@@ -32,3 +29,10 @@ def run(say: Say, show: Callable[[dict[str, Any]], None], *, keep: bool) -> dict
         "seconds": round(time.monotonic() - begin, 2),
         "project": str(root) if keep else None,
     }
+
+
+def _complete(complete: bool, witness: Witness) -> checks.Check:
+    """What Baton says itself, with what it does not know: an agent that failed without being meant to."""
+    said = "the change is complete" if complete else "the change is not complete"
+    failed = [f"; the agent of {ended.ticket} failed: {ended.complaint}" for ended in witness.ended if ended.complaint]
+    return checks.Check("complete", complete, said + "".join(failed))

@@ -140,6 +140,8 @@ def _handed_out(handed: Sequence[Action]) -> str:
 def _outcome(part: str, kind: str, ended: Ended, settled: Mapping[str, Any]) -> str:
     """What became of one agent, for a newcomer."""
     state = settled["state"]
+    if ended.complaint is not None:
+        return f"failed: {ended.complaint}"
     if part == "liar" and state == "unknown":
         return f"says “{ended.said}” with nothing committed: not believed"
     if part == "crash" and state == "unknown":

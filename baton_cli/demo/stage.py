@@ -24,14 +24,15 @@ ENDING = ("SIGTERM", "SIGHUP")  # being asked to end is like Ctrl-C: nothing is 
 def stage(keep: bool) -> Iterator[Path]:
     """A new folder with the project in `hello/`. It stays only with `keep`, and only when nothing interrupts."""
     folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="baton-demo-")))
-    kept = False
     try:
         with _state_in(folder), _on_signals(ENDING, _interrupt):
             make_project(folder / "hello")
             yield folder / "hello"
-        kept = keep
+    except KeyboardInterrupt:
+        keep = False
+        raise
     finally:
-        if not kept:
+        if not keep:
             with _on_signals(("SIGINT", *ENDING), _ignore):  # a second Ctrl-C does not leave half of it
                 remove(folder)
 

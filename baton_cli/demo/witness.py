@@ -22,6 +22,7 @@ class Ended:
     seals: tuple[tuple[str, int], ...]  # head, exit code of the seal command
     head: str
     drafts: Mapping[str, bytes]
+    complaint: str | None  # why it failed, if it did and was not meant to
 
 
 @dataclass
@@ -108,6 +109,7 @@ class Witness:
             said=answer.get("said", ""),
             seals=tuple((item["head"], item["exit"]) for item in answer.get("seals", ())),
             head=outside.git(place, "rev-parse", "HEAD"),
+            complaint=child.complaint() if child.code > 0 else None,
             drafts={name: (place / name).read_bytes() for name in loose if name and (place / name).is_file()},
         )
         self.ended.append(ended)

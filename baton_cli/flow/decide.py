@@ -115,7 +115,16 @@ def reopen(context: Context, change: Change, view: TicketView, why: str) -> None
         store_plans.revoke_completions(context.store, view.ticket_id, context.now())
 
 
-def _held(view: TicketView) -> Assignment:
+def pause(context: Context, change: Change, why: str | None) -> None:
+    """Hand nothing out until `resume` (`why` None); what runs goes on, and is settled and integrated."""
+    name = "resume" if why is None else "pause"
+    with context.store.transaction():
+        store_plans.set_paused(context.store, change.change, None if why is None else f"{who()}: {why}")
+        events.append(context.store, context.now(), change.change, name, cause=who(), detail=why)
+
+
+def assignment_of(view: TicketView) -> Assignment:
+    """The assignment of a ticket. Error: `no_assignment`."""
     if view.assignment is None:
         raise BatonError(
             "no_assignment", f"nobody works on {view.key} (it is {view.status.value})", "see `baton status`"
@@ -139,15 +148,15 @@ def _end(context: Context, assignment: Assignment, event: Event, reason: str) ->
 
 def abandon(context: Context, view: TicketView, why: str) -> Assignment:
     """Give up the assignment. Branch and worktree stay; the ticket is free for a new assignment."""
-    held = _end(context, _held(view), Event.ABANDON, "abandoned")
+    ended = _end(context, assignment_of(view), Event.ABANDON, "abandoned")
     with context.store.transaction():
-        assignments.log(context.store, held, "abandon", context.now(), cause=who(), detail=why)
-    return held
+        assignments.log(context.store, ended, "abandon", context.now(), cause=who(), detail=why)
+    return ended
 
 
 def retry(context: Context, view: TicketView, why: str | None) -> Assignment:
     """Count the attempts from zero and free the assignment, under a new token, for the next `actions`."""
-    assignment = _held(view)
+    assignment = assignment_of(view)
     with locks.assignment_lock(context.project, assignment.id, wait=False) as held:
         if not held:
             raise BatonError(

@@ -29,7 +29,9 @@ def pending(context: Context, change: str, session: str) -> list[dict[str, Any]]
         assignment = assignments.find(context.store, action["assignment_id"])
         if assignment is None or assignment.attempt.claim_token != action["claim_token"]:
             continue
-        if assignment.state is not State.CLAIMED or activity.has_moved(context, assignment):
+        if assignment.state is not State.CLAIMED:
+            continue  # ended, or free for anybody, without the session: that says nothing about the others
+        if activity.has_moved(context, assignment):
             current = []
             break
         current.append(action)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,9 @@ from baton_cli.store import evidence as stored
 from baton_cli.store import plans as store_plans
 
 TRIES = 3
+# The tickets of a change whose work the plan, as it is at this moment, still asks for. Raises its plan error.
+Wanted = Callable[[str], Collection[int]]
+ONE_TICKET = frozenset({"merge_driver", "unrelated_history"})  # stop that ticket's merge and no other
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,21 +35,18 @@ class Integrated:
     moved: tuple[Assignment, ...] = ()
 
 
-def integrate(context: Context, change: str, setup: Sequence[str], *, wait: bool) -> Integrated:
+def integrate(context: Context, change: str, setup: Sequence[str], *, wait: bool, wanted: Wanted) -> Integrated:
     """Integrate what is sealed, this change first, then the others of the project, whose callers found the lock busy."""
     moved: list[Assignment] = []
     stopped: BatonError | None = None
-    while _sealed(context, stopped, change):
+    while stopped is None and _sealed(context):
         with locks.integration_lock(context.project, wait=wait) as held:
             if not held:
                 return Integrated(locks.holder(locks.integration_path(context.project)) or {}, stopped, tuple(moved))
             before = len(moved)
             for name in _changes(context, change):
-                try:
-                    moved.extend(_drain(context, name, setup))
-                except BatonError as error:
-                    if name == change:
-                        stopped = error
+                error = _drain(context, name, setup, wanted, moved)
+                stopped = stopped or (error if name == change else None)
         if len(moved) == before:
             break  # what is still sealed is locked by a seal that runs, or waits for right of way
     return Integrated(None, stopped, tuple(moved))
@@ -57,30 +57,50 @@ def _changes(context: Context, first: str) -> tuple[str, ...]:
     return (first, *rest)
 
 
-def _sealed(context: Context, stopped: BatonError | None, change: str) -> bool:
-    return stopped is None and any(
-        integration.queue(assignments.of_change(context.store, name)) for name in _changes(context, change)
-    )
+def _sealed(context: Context) -> bool:
+    return any(item.state is State.SEALED for item in assignments.every_open(context.store))
 
 
-def _drain(context: Context, change: str, setup: Sequence[str]) -> list[Assignment]:
-    """Integrate the queue of one change until it is empty; what is locked by a running seal is left for later."""
-    moved: list[Assignment] = []
+def _queue(context: Context, change: str, wanted: Wanted) -> tuple[Assignment, ...]:
+    """What is sealed, in its order, as far as the plan still asks for it; the rest is ended or held by `actions`."""
+    held = assignments.of_change(context.store, change)
+    if all(item.state is not State.SEALED for item in held):
+        return ()
+    asked = wanted(change)
+    return integration.queue(item for item in held if item.ticket_id in asked)
+
+
+def _drain(
+    context: Context, change: str, setup: Sequence[str], wanted: Wanted, moved: list[Assignment]
+) -> BatonError | None:
+    """Integrate the queue of one change until it is empty; what is locked by a running seal is left for later.
+
+    What stops only one ticket (its merge needs a person) is returned at the end and holds up no other.
+    """
     left: set[str] = set()
+    stopped: BatonError | None = None
     while True:
         row = store_plans.get_change(context.store, change)
-        queue = [
-            item for item in integration.queue(assignments.of_change(context.store, change)) if item.id not in left
-        ]
+        try:
+            queue = [item for item in _queue(context, change, wanted) if item.id not in left]
+        except BatonError as error:
+            return error
         if row is None or not queue:
-            return moved
+            return stopped
         with locks.assignment_lock(context.project, queue[0].id, wait=False) as held:
             if not held:
                 left.add(queue[0].id)
                 continue
             assignment = assignments.get(context.store, queue[0].id)
-            if assignment.state is State.SEALED:
+            if assignment.state is not State.SEALED:
+                continue
+            try:
                 moved.append(_settle(context, row, assignment, setup))
+            except BatonError as error:
+                if error.code not in ONE_TICKET:
+                    return error
+                left.add(assignment.id)
+                stopped = error
 
 
 def _settle(context: Context, change: Change, assignment: Assignment, setup: Sequence[str]) -> Assignment:

@@ -110,7 +110,8 @@ def look(context: Context, change: str) -> Loaded:
     skipped = _skipped(context.store, change, document, matching.ticket_ids, keys)
     plan = _build(context, folder, document, keys, skipped, matching.ambiguous)
     ids = (-1 - place if ticket_id is None else ticket_id for place, ticket_id in enumerate(matching.ticket_ids))
-    return Loaded(folder, plan, dict(zip(keys, ids, strict=True)), latest or Revision(0, document.digest, 0.0))
+    revision = latest or Revision(0, document.digest, 0.0)
+    return Loaded(folder, plan, dict(zip(keys, ids, strict=True)), revision, unsure=frozenset(matching.unsure))
 
 
 def plan_or_error(context: Context, change: str) -> dict[str, Any]:
@@ -134,13 +135,15 @@ def plan_or_error(context: Context, change: str) -> dict[str, Any]:
 
 def load(context: Context, change: str) -> Loaded:
     """The plan, with its revision recorded if the text is new. A plan error is raised before anything is recorded."""
-    folder = projects.change(context.project, change)
-    document = read_document(folder)
-    store = context.store
-    latest = store_plans.latest_revision(store, change)
-    if latest is None or latest.digest != document.digest:
-        return _record(context, folder, document)
-    return _known(context, folder, document, latest)
+    while True:
+        folder = projects.change(context.project, change)
+        latest = store_plans.latest_revision(context.store, change)
+        document = read_document(folder)
+        if latest is not None and latest.digest == document.digest:
+            return _known(context, folder, document, latest)
+        recorded = _record(context, folder, document, latest)
+        if recorded is not None:
+            return recorded
 
 
 def _known(context: Context, folder: ChangeFolder, document: Document, latest: Revision) -> Loaded:
@@ -152,29 +155,33 @@ def _known(context: Context, folder: ChangeFolder, document: Document, latest: R
     ambiguous = [position for position, ticket in enumerate(present) if ticket.ambiguous]
     skipped = _skipped(store, change, document, ticket_ids, keys)
     plan = _build(context, folder, document, keys, skipped, ambiguous)
-    return Loaded(folder, plan, dict(zip(keys, ticket_ids, strict=True)), latest)
+    unsure = store_plans.unsure_tickets(store, change)
+    return Loaded(folder, plan, dict(zip(keys, ticket_ids, strict=True)), latest, unsure=unsure)
 
 
-def _record(context: Context, folder: ChangeFolder, document: Document) -> Loaded:
+def _record(context: Context, folder: ChangeFolder, document: Document, latest: Revision | None) -> Loaded | None:
+    """Record the revision that follows `latest`; None when another process has recorded one since."""
     store, change = context.store, folder.name
-    _, matching, keys, _ = _recognise(store, change, document)
+    known, matching, keys, labels = _recognise(store, change, document)
     skipped = _skipped(store, change, document, matching.ticket_ids, keys)
     plan = _build(context, folder, document, keys, skipped, matching.ambiguous)
+    fates = fates_of(known, matching, document, keys) if latest is not None else ()
     with store.transaction():
-        latest = store_plans.latest_revision(store, change)
-        known, matching, keys, labels = _recognise(store, change, document)
-        if latest is None or latest.digest != document.digest:
-            rows = _rows(document, matching, keys, labels)
-            revision, ticket_ids = store_plans.record_revision(
-                store, change, document.digest, document.data, rows, context.now()
-            )
-            fates = fates_of(known, matching, document, keys) if latest is not None else ()
-            detail = "; ".join(fates) or f"{len(document.tickets)} tickets"
-            events.append(store, context.now(), change, "revision", cause=f"revision {revision.number}", detail=detail)
-        else:  # another process recorded this very text in the meantime
-            revision, fates = latest, ()
-            ticket_ids = tuple(ticket.ticket_id for ticket in store_plans.present_tickets(store, change))
-    return Loaded(folder, plan, dict(zip(keys, ticket_ids, strict=True)), revision, fates)
+        if store_plans.latest_revision(store, change) != latest:
+            return None
+        revision, ticket_ids = store_plans.record_revision(
+            store,
+            change,
+            document.digest,
+            document.data,
+            _rows(document, matching, keys, labels),
+            context.now(),
+            matching.unsure,
+        )
+        detail = "; ".join(fates) or f"{len(document.tickets)} tickets"
+        events.append(store, context.now(), change, "revision", cause=f"revision {revision.number}", detail=detail)
+    ids = dict(zip(keys, ticket_ids, strict=True))
+    return Loaded(folder, plan, ids, revision, fates, frozenset(matching.unsure))
 
 
 def _rows(document: Document, matching: Matching, keys: Sequence[str], labels: Sequence[int | None]) -> list[TicketRow]:
@@ -214,6 +221,8 @@ def fates_of(
                 fates.append(f"{before.key} is now {key}")
             if before.fingerprint != ticket.fingerprint:
                 fates.append(f"{key} was reworded")
-            if not before.present:
+            if before.unsure:
+                fates.append(f"{key} is told apart again")
+            elif not before.present:
                 fates.append(f"{key} is back")
     return (*fates, *(f"{by_id[ticket_id].key} was removed" for ticket_id in matching.removed))

@@ -115,6 +115,9 @@ def _finish(
     view = next((view for view in views if view.ticket_id == assignment.ticket_id), None)
     if view is None:
         raise BatonError("ticket_gone", f"{assignment.ticket} is no longer in the plan", "call actions again")
+    # The packet is of the text as it is now, which may be newer than the claim; so is what its integration finishes.
+    ticket = view.planned.ticket
+    now_called = {"ticket": view.key, "title": ticket.title, "fingerprint": ticket.fingerprint}
     value = _packet(context, folder, plan, assignment, view, views, path, base)
     body = canonical.encode(value)
     store, now = context.store, context.now()
@@ -127,6 +130,7 @@ def _finish(
         assignment = assignments.set_columns(
             store,
             assignment,
+            **now_called,
             base=base,
             packet=name,
             prepared_at=now,

@@ -14,8 +14,9 @@ from baton_cli.core.frontier import FINISHED, TicketView
 from baton_cli.core.lifecycle import Assignment, Event, State, counts_as_attempt
 from baton_cli.errors import BatonError
 from baton_cli.flow.parts import activity, branch
+from baton_cli.flow.parts.tickets import Loaded
 from baton_cli.git import repo, worktree
-from baton_cli.store import assignments
+from baton_cli.store import assignments, events
 from baton_cli.store import plans as store_plans
 
 
@@ -69,15 +70,26 @@ def finish_merges(context: Context, change: Change) -> BatonError | None:
     return None
 
 
-def supersede(context: Context, views: Sequence[TicketView], change: str) -> tuple[str, ...]:
-    """End the assignments of tickets that were removed, skipped or done by hand. Their work stays where it is."""
+def unwanted(context: Context, loaded: Loaded, views: Sequence[TicketView]) -> tuple[tuple[Assignment, str], ...]:
+    """The open assignments whose ticket was removed or finished otherwise, and which of it.
+
+    A ticket that may still be one of the ambiguous ones keeps its assignment until a person has told them apart.
+    """
     finished = {view.ticket_id: view.status.value for view in views if view.status in FINISHED}
-    present = {view.ticket_id for view in views}
+    going_on = {view.ticket_id for view in views if view.status not in FINISHED}
+    if any("ambiguous" in view.planned.flags and view.ticket_id in going_on for view in views):
+        going_on |= loaded.unsure
+    return tuple(
+        (assignment, finished.get(assignment.ticket_id, "removed"))
+        for assignment in assignments.of_change(context.store, loaded.change)
+        if assignment.ticket_id not in going_on
+    )
+
+
+def supersede(context: Context, loaded: Loaded, views: Sequence[TicketView]) -> tuple[str, ...]:
+    """End the assignments of tickets that were removed, skipped or done by hand. Their work stays where it is."""
     notices = []
-    for assignment in assignments.of_change(context.store, change):
-        if assignment.ticket_id in present and assignment.ticket_id not in finished:
-            continue
-        cause = finished.get(assignment.ticket_id, "removed")
+    for assignment, cause in unwanted(context, loaded, views):
         with locks.assignment_lock(context.project, assignment.id, wait=False) as held:
             if not held:
                 continue  # a seal runs; the next call sees to it
@@ -138,9 +150,20 @@ def vouchable(context: Context, change: str) -> tuple[Assignment, ...]:
         path = context.worktree(assignment.worktree)
         if assignment.attempt.terminal != "completed" or assignment.prepared_at is None or not path.exists():
             continue
-        if repo.head(path).oid not in (assignment.base, assignment.refused_head):
-            found.append(assignment)
+        if repo.head(path).oid in (assignment.base, assignment.refused_head) or _tried(context, assignment):
+            continue
+        found.append(assignment)
     return tuple(found)
+
+
+def _tried(context: Context, assignment: Assignment) -> bool:
+    """Whether a seal was refused since this attempt ended: the same checks on the same work say the same."""
+    names_since = [
+        event.name
+        for event in events.history(context.store, assignment_id=assignment.id)
+        if event.attempt == assignment.attempt.number
+    ]
+    return "seal_refused" in names_since[names_since.index("ended") :] if "ended" in names_since else False
 
 
 def clear_worktrees(context: Context, change: str) -> tuple[str, ...]:

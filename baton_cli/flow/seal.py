@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import hmac
 import json
-import platform
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import baton_cli
-from baton_cli import locks, process
+from baton_cli import locks
 from baton_cli.context import Context
 from baton_cli.core import canonical, names, prompt
 from baton_cli.core import receipt as receipts
 from baton_cli.core.actions import iso
-from baton_cli.core.globs import matching
 from baton_cli.core.lifecycle import Assignment, Event, State, next_state
 from baton_cli.core.packet import allows_empty_diff
 from baton_cli.core.receipt import Authority
 from baton_cli.errors import BatonError
+from baton_cli.flow.parts.proof import Proof, prove, versions
 from baton_cli.git import repo
-from baton_cli.git.run import version
 from baton_cli.private import write_private
 from baton_cli.store import assignments, evidence
 
@@ -103,29 +99,13 @@ def _seal(context: Context, assignment: Assignment, authority: Authority) -> Sea
     if assignment.state is State.SEALED and assignment.sealed_head == head:
         return Sealed(assignment, fresh=False)
     compared = _advanced(assignment, path, head)
-    changed = repo.changed_paths(path, compared, head)
-    if not changed and not allows_empty_diff(packet) and authority.kind != "operator":
-        raise BatonError(
-            "nothing_changed",
-            f"{assignment.branch} changes no file",
-            "do the task and commit it; an operator may seal an empty change",
-        )
-    _unprotected(packet, changed)
-    state = _clean(path)
     started = context.now()
-    ran = run_checks(
-        context.inside(path),
-        packet["checks"],
-        context.project.logs / f"{assignment.id}-{assignment.attempt.number}",
-        context.progress,
+    log = context.project.logs / f"{assignment.id}-{assignment.attempt.number}"
+    allow_empty = allows_empty_diff(packet) or authority.kind == "operator"
+    proof = prove(
+        path, context.inside(path), packet, compared, head, allow_empty=allow_empty, log=log, tell=context.progress
     )
-    if repo.head(path).oid != head or repo.changed(path):
-        raise BatonError(
-            "checks_changed_files",
-            "the checks changed HEAD or tracked files",
-            "make the checks leave the tree alone, or commit what they write",
-        )
-    return Sealed(_record(context, assignment, authority, path, head, changed, state, ran, started), fresh=True)
+    return Sealed(_record(context, assignment, authority, path, proof, started), fresh=True)
 
 
 def checked_packet(context: Context, assignment: Assignment) -> dict[str, Any]:
@@ -199,101 +179,50 @@ def _advanced(assignment: Assignment, path: Path, head: str) -> str:
     return onto
 
 
-def _unprotected(packet: Mapping[str, Any], changed: Sequence[str]) -> None:
-    touched = matching(changed, packet["protected"])
-    if touched:
-        raise BatonError(
-            "protected_path",
-            f"the branch changes {', '.join(touched[:5])}",
-            "take that change out of the branch: Baton ticks tasks.md itself",
-        )
-
-
-def _clean(path: Path) -> repo.Cleanliness:
-    state = repo.cleanliness(path)
-    dirty = (*state.changed, *state.untracked)
-    if dirty:
-        shown = ", ".join(dirty[:8]) + (f" and {len(dirty) - 8} more" if len(dirty) > 8 else "")
-        raise BatonError(
-            "dirty_worktree",
-            f"not committed: {shown}",
-            "commit these files (or delete or .gitignore what does not belong), then seal again",
-        )
-    return state
-
-
-def run_checks(
-    cwd: Path, checks: Sequence[Mapping[str, Any]], log: Path, tell: Callable[[str], None]
-) -> list[dict[str, Any]]:
-    """Run checks one after another; their records. Error: `check_failed`, with the end of the log in the hint."""
-    ran = []
-    for number, check in enumerate(checks, 1):
-        tell(f"running {check['command']}")
-        here = log.with_name(f"{log.name}-check-{number}.log")
-        run = process.run_check(check["command"], cwd=cwd, log=here, timeout=check["timeout"])
-        if not run.passed:
-            how = {"timeout": f"took longer than {check['timeout']} s", "not_found": "was not found"}.get(
-                run.reason or "", f"exited with {run.exit_code}" if run.exit_code is not None else "was killed"
-            )
-            raise BatonError(
-                "check_failed",
-                f"`{check['command']}` {how} (log {here})",
-                f"make it pass, commit, seal again. It said: {prompt.shorten(process.tail(here), 400)}",
-            )
-        ran.append(
-            {
-                "command": run.command,
-                "exit_code": run.exit_code,
-                "duration": round(run.duration, 3),
-                "output_digest": run.output_digest,
-            }
-        )
-    return ran
-
-
 def _record(
     context: Context,
     assignment: Assignment,
     authority: Authority,
     path: Path,
-    head: str,
-    changed: Sequence[str],
-    state: repo.Cleanliness,
-    ran: Sequence[Mapping[str, Any]],
+    proof: Proof,
     started: float,
 ) -> Assignment:
     placed = json.loads(assignment.placed or "{}")
-    clean_environment = state.ignored_digest == placed.get("digest")
-    extra = [name for name in state.ignored if name not in placed.get("ignored", ())]
+    clean_environment = proof.state.ignored_digest == placed.get("digest")
+    extra = [name for name in proof.state.ignored if name not in placed.get("ignored", ())]
     now = context.now()
     digest, body = receipts.build(
         assignment_id=assignment.id,
         attempt=assignment.attempt.number,
         packet=assignment.packet or "",
         base=assignment.base or "",
-        head=head,
-        tree=repo.tree(path, head),
-        checks=ran,
+        head=proof.head,
+        tree=repo.tree(path, proof.head),
+        checks=proof.ran,
         ignored=extra[:50],
         clean_environment=clean_environment,
-        touched=receipts.touches_checks(changed),
-        empty_diff=not changed,
+        touched=receipts.touches_checks(proof.changed),
+        empty_diff=not proof.changed,
         operator={"why": authority.why or ""} if authority.kind == "operator" else None,
-        versions={
-            "baton": baton_cli.__version__,
-            "git": ".".join(map(str, version())),
-            "python": platform.python_version(),
-        },
+        detached=False,
+        versions=versions(),
         started_at=iso(started),
         sealed_at=iso(now),
     )
     repository = context.project.repository
     ref = names.sealed_ref(assignment.id)
-    repo.update_ref(repository, ref, head, repo.refs(repository, ref).get(ref, "0" * 40))
+    repo.update_ref(repository, ref, proof.head, repo.refs(repository, ref).get(ref, "0" * 40))
     with context.store.transaction():
         evidence.add_receipt(context.store, assignment.id, assignment.attempt.number, digest, body, now)
         assignment = assignments.move(
-            context.store, assignment, Event.SEAL, now, session=None, sealed_head=head, receipt=digest, sealed_at=now
+            context.store,
+            assignment,
+            Event.SEAL,
+            now,
+            session=None,
+            sealed_head=proof.head,
+            receipt=digest,
+            sealed_at=now,
         )
     write_private(context.project.receipts / f"{assignment.id}.json", body)
     return assignment

@@ -51,6 +51,19 @@ def bind(context: Context, assignment_id: str, claim_token: str, agent: str) -> 
         return assignment
 
 
+def renew(context: Context, assignment_id: str, claim_token: str) -> Assignment:
+    """The agent of a claim lives: prolong its lease, once a quarter of it is over. Any other state is left as it is."""
+    assignment = current(context, assignment_id, claim_token)
+    store, now, lease = context.store, context.now(), context.config.lease
+    if assignment.state is not State.CLAIMED or assignment.attempt.lease_expires_at > now + 0.75 * lease:
+        return assignment
+    with store.transaction():
+        assignment = current(context, assignment_id, claim_token)
+        if assignment.state is not State.CLAIMED:
+            return assignment
+        return assignments.set_attempt(store, assignment, lease_expires_at=now + lease)
+
+
 def record_ending(
     context: Context, assignment_id: str, claim_token: str, terminal: Terminal, agent: str | None, note: str | None
 ) -> Assignment:

@@ -138,6 +138,12 @@ def _commit(oid: str, tree: str, parents: str, message: str) -> Commit:
     return Commit(oid, tree, tuple(parents.split()), message)
 
 
+def patch(cwd: Path, old: str, new: str | None) -> str:
+    """The difference between two commits, or (`new` None) between a commit and the files at `cwd`, as text."""
+    ends = (old,) if new is None else (old, new)
+    return git("diff", "--no-ext-diff", "--no-textconv", "--no-color", *ends, "--", cwd=cwd).text
+
+
 def log_subjects(cwd: Path, old: str, new: str) -> tuple[str, ...]:
     """Subjects of all commits in `new` that are not in `old`, oldest first."""
     out = git("log", "--reverse", "-z", "--no-patch", "--format=%s", new, f"^{old}", "--", cwd=cwd).out

@@ -71,10 +71,17 @@ class TicketRow:
     label: int | None
 
 
+# What the column `ambiguous` holds: a row for a line that may be one of several tickets (without a position it is
+# history), or a ticket that one of those lines may be.
+STANDS_IN, UNSURE = 1, 2
+
+
 def known_tickets(store: Store, change: str) -> tuple[KnownTicket, ...]:
     """Every ticket the change ever had, the present ones in plan order first."""
     rows = store.rows(
-        "SELECT * FROM tickets WHERE change = ? ORDER BY position IS NULL, position, ticket_id", (change,)
+        "SELECT * FROM tickets WHERE change = ? AND (ambiguous <> ? OR position IS NOT NULL)"
+        " ORDER BY position IS NULL, position, ticket_id",
+        (change, STANDS_IN),
     )
     return tuple(
         KnownTicket(
@@ -86,9 +93,17 @@ def known_tickets(store: Store, change: str) -> tuple[KnownTicket, ...]:
             label=row["label"],
             present=row["position"] is not None,
             key=row["key"],
+            unsure=row["ambiguous"] == UNSURE,
+            stands_in=row["ambiguous"] == STANDS_IN,
         )
         for row in rows
     )
+
+
+def unsure_tickets(store: Store, change: str) -> frozenset[int]:
+    """The tickets that may be one of the ambiguous ones of the latest revision."""
+    rows = store.rows("SELECT ticket_id FROM tickets WHERE change = ? AND ambiguous = ?", (change, UNSURE))
+    return frozenset(row["ticket_id"] for row in rows)
 
 
 def next_label(store: Store, change: str) -> int:
@@ -98,13 +113,25 @@ def next_label(store: Store, change: str) -> int:
 
 
 def record_revision(
-    store: Store, change: str, digest: str, text: bytes, tickets: Sequence[TicketRow], at: float
+    store: Store,
+    change: str,
+    digest: str,
+    text: bytes,
+    tickets: Sequence[TicketRow],
+    at: float,
+    unsure: Sequence[int] = (),
 ) -> tuple[Revision, tuple[int, ...]]:
-    """Record a revision and its tickets; the revision and the ticket ids by position. Inside a transaction."""
+    """Record a revision and its tickets; the revision and the ticket ids by position. Inside a transaction.
+
+    `unsure` are the known tickets that the ambiguous ones may be.
+    """
     row = store.row("SELECT coalesce(max(number), 0) + 1 AS number FROM revisions WHERE change = ?", (change,))
     number = int(row["number"]) if row else 1
     store.insert("revisions", change=change, number=number, digest=digest, text=text, recorded_at=at)
     store.write("UPDATE tickets SET position = NULL WHERE change = ?", (change,))
+    store.write("UPDATE tickets SET ambiguous = 0 WHERE change = ? AND ambiguous = ?", (change, UNSURE))
+    for ticket_id in unsure:
+        store.write("UPDATE tickets SET ambiguous = ? WHERE ticket_id = ?", (UNSURE, ticket_id))
     ticket_ids = []
     for ticket in tickets:
         values = {
@@ -115,7 +142,7 @@ def record_revision(
             "text": ticket.text,
             "section_title": ticket.section_title,
             "position": ticket.position,
-            "ambiguous": int(ticket.ambiguous),
+            "ambiguous": STANDS_IN if ticket.ambiguous else 0,
             "label": ticket.label,
         }
         if ticket.ticket_id is None:

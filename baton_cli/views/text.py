@@ -201,3 +201,16 @@ def _time(moment: Any) -> str:
 
 def _page(lines: Iterable[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
+
+
+def diff_text(answer: Value) -> str:
+    """What a worker has done: its commits, the files, what is not committed yet, then the patch itself."""
+    lines = [
+        f"{short(answer['ticket'])}  {shown(answer['state'])}, {shown(answer['base'][:12])}..{shown(answer['head'][:12])}"
+    ]
+    lines += [f"  commit       {shown(subject)}" for subject in answer["commits"]]
+    lines += [f"  uncommitted  {shown(path)}" for path in answer["uncommitted"]]
+    if not answer["commits"] and not answer["uncommitted"]:
+        lines.append("  nothing yet")
+    lines += ["", *(shown(line) for line in answer["patch"].split("\n"))] if answer["patch"] else []
+    return _page(lines)

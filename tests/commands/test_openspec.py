@@ -35,7 +35,9 @@ def openspec(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def counted(openspec: Path, root: Path, change: str) -> tuple[int, int]:
     """What `openspec list --json` says of a change: boxes done, boxes in all."""
     env = {**os.environ, "OPENSPEC_TELEMETRY": "0", "DO_NOT_TRACK": "1", "CI": "1"}
-    done = subprocess.run([str(openspec), "list", "--json"], cwd=root, capture_output=True, text=True, env=env, check=True)
+    done = subprocess.run(
+        [str(openspec), "list", "--json"], cwd=root, capture_output=True, text=True, env=env, check=True
+    )
     found = next(item for item in json.loads(done.stdout)["changes"] if item["name"] == change)
     return found["completedTasks"], found["totalTasks"]
 

@@ -77,6 +77,13 @@ def test_what_fits_is_the_longest_beginning_under_the_limit(sizes: list[int], no
     assert held == max(fitting, default=1)
 
 
+def test_an_answer_of_exactly_the_limit_is_too_long() -> None:
+    first, last = action(), {"kind": "dispatch", "prompt": ""}
+    room = ANSWER_LIMIT - len(text_of(answer([first, last])))
+    assert fit([first, {**last, "prompt": "x" * (room - 1)}], answer([])) == 2
+    assert fit([first, {**last, "prompt": "x" * room}], answer([])) == 1
+
+
 def test_a_single_hand_out_that_is_too_long_is_handed_out_all_the_same() -> None:
     assert fit([action(text="x", number=1) | {"cwd": "/deep" * 2000}, action(number=2)], answer([])) == 1
     assert fit([], answer([])) == 0

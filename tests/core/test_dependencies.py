@@ -150,9 +150,14 @@ def test_other_last_tickets_are_no_closing_checks(title: str) -> None:
     assert flags(TWO.replace("2.2 d", "2.2 " + title))["2.2"] == ()
 
 
-def test_only_the_last_of_several_tickets_can_be_a_closing_check() -> None:
+def test_only_the_last_ticket_of_a_section_can_be_a_closing_check() -> None:
     assert flags("- [ ] 1.1 Run it\n- [ ] 1.2 b\n") == {"1.1": (), "1.2": ()}
-    assert flags("- [ ] 1.1 Run it\n") == {"1.1": ()}
+
+
+def test_a_check_alone_in_its_section_waits_for_nothing_more_and_may_change_nothing() -> None:
+    text = "- [ ] 1.1 Run it\n"
+    assert flags(text) == {"1.1": ("closing_check",)}
+    assert "closing_check" not in [warning.code for warning in plan(text).warnings]
 
 
 def test_after_outdoes_the_inference_of_a_closing_check() -> None:

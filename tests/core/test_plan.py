@@ -165,7 +165,7 @@ def test_the_parsers_warnings_come_along_in_order_of_lines() -> None:
 
 
 def test_the_json_form_is_exactly_the_documented_one() -> None:
-    text = "# T\n## 1. Set-up\n- [x] 1.1 Do `it`\n  more\n  - [x] part\n## Notes\n## 2. End\n- [ ] Verify (manual)\n"
+    text = "# T\n## 1. Set-up\n- [x] 1.1 Do `it`\n  more\n  - [x] part\n## Notes\n## 2. End\n- [ ] Deploy (manual)\n"
     assert to_json(plan(text, change="add-x")) == {
         "schema": "baton.plan/1",
         "change": "add-x",
@@ -189,7 +189,7 @@ def test_the_json_form_is_exactly_the_documented_one() -> None:
                 "title": "End",
                 "tickets": [
                     {
-                        "key": "add-x#L2", "id": None, "title": "Verify (manual)", "body": "",
+                        "key": "add-x#L2", "id": None, "title": "Deploy (manual)", "body": "",
                         "line": 8, "done": False, "checklist": [],
                         "after": ["add-x#1.1"], "verify": ["pytest -q"], "source": "project", "flags": ["manual"],
                     }

@@ -10,6 +10,11 @@ from baton_cli.core.actions import at_most
 from baton_cli.git import repo
 
 
+def repo_head(context: Context) -> str:
+    """The commit that the user's checkout is at. Error: `no_commits`."""
+    return repo.head(context.project.repository).oid
+
+
 def snapshot(context: Context) -> str:
     """HEAD, branch, dirty paths and stash of the user's checkout, as JSON for the attempt's record."""
     repository = context.project.repository

@@ -16,13 +16,17 @@ from baton_cli.store import plans as store_plans
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A change as it stands: its folder, its plan, and which stored ticket each key is."""
+    """A change as it stands: its folder, its plan, and which stored ticket each key is.
+
+    `unsure` are the stored tickets that an ambiguous one may be.
+    """
 
     folder: ChangeFolder
     plan: Plan
     ticket_ids: dict[str, int]
     revision: Revision
     fates: tuple[str, ...] = ()
+    unsure: frozenset[int] = frozenset()
 
     @property
     def change(self) -> str:

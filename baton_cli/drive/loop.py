@@ -1,0 +1,263 @@
+"""The loop: actions, start, bind, wait for any agent to end, reconcile, actions ... until nothing is left to do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from baton_cli import context as contexts
+from baton_cli.controller import SessionController
+from baton_cli.core.actions import HAND_OUTS
+from baton_cli.core.lifecycle import Terminal
+from baton_cli.drive.board import Board, Event, Tell
+from baton_cli.drive.child import Child
+from baton_cli.drive.crew import Crew
+from baton_cli.drive.order import Order
+from baton_cli.drive.records import Records
+from baton_cli.drive.results import Results, waiting_for
+from baton_cli.drive.stopping import Interrupted, Stop
+from baton_cli.drive.ticker import Ticker
+from baton_cli.errors import BatonError
+from baton_cli.output import ReaderGone
+from baton_cli.project import Project
+
+SCHEMA = "baton.drive/1"
+SHORTEST, LONGEST = 1.0, 10.0  # seconds between two questions while others hold what we wait for
+Value = TypeVar("Value")
+Answer = Mapping[str, Any]
+
+
+class Driver:
+    """One run of `drive`. `tell` hears events; `board` can be drawn meanwhile, from another thread."""
+
+    def __init__(self, project: Project, order: Order, board: Board, tell: Tell) -> None:
+        self.project, self.order, self.board = project, order, board
+        self.records = Records(project)
+        self.session = self.records.name if order.session == "new" else order.session
+        self.crew = Crew(project, order, self.records, board, self.say)
+        self.results = Results(board, self.say)
+        self.stop = Stop(self.crew.stop, self.crew.kill)
+        self._tell = tell
+        self._unheard: Exception | None = None
+        self._answer: dict[str, Any] = {}
+        self._pause = SHORTEST
+        self._told: set[str] = set()
+        self._dead: list[tuple[Path, str, str]] = []
+
+    def run(self) -> dict[str, Any]:
+        """Drive, and settle everything before returning, as `baton.drive/1`. Its state is complete, blocked, waiting or
+        interrupted. A second interrupt leaves at once, as a kill would; the next drive settles what is left."""
+        begun = time.monotonic()
+        with self.stop, Ticker(self.project, self.crew, self.order.time_limit):
+            try:
+                state = self._drive()
+            except Interrupted:
+                state = "interrupted"
+            except Exception:
+                self._settle()
+                raise
+            self._settle()
+        if self._unheard is not None:
+            raise self._unheard
+        return self._summary(state, time.monotonic() - begun)
+
+    def say(self, event: Event) -> None:
+        """Tell an event. When nobody can hear it any more (a closed pipe or terminal), that is the end, an orderly one."""
+        if self._unheard is None:
+            try:
+                self._tell(event)
+            except (ReaderGone, OSError, BatonError) as error:
+                self._unheard = error
+                self.stop.request()
+
+    def note(self, text: str) -> None:
+        """Say something, once."""
+        if text not in self._told:
+            self._told.add(text)
+            self.say({"event": "note", "text": text})
+
+    # -- the loop -----------------------------------------------------------------------------------------------
+
+    def _drive(self) -> str:
+        with self.opened():  # makes the state folder; a project that cannot be used is refused here
+            self.records.announce(self.order.change, self.session)
+        for said in self.records.end_orphans():
+            self.note(said)
+        self._dead = self.records.dead_sessions()
+        self.say({"event": "begin", "change": self.order.change, "session": self.session})
+        while True:
+            self._release_dead()
+            answer = self._actions()
+            handed = [action for action in answer.get("actions", ()) if action["kind"] in HAND_OUTS]
+            self._start(handed)
+            if self.results.open and answer:
+                with self.opened() as controls:
+                    self.results.settle(controls, handed, answer.get("notices", ()))
+            if self._lost(answer) or (handed and self.crew.free and self._more_in_flight(answer)):
+                continue  # in the second case something was claimed for which the answer had no room
+            if answer and not handed and not self.crew.running:
+                if answer["state"] != "active":
+                    return str(answer["state"])
+                self.note(waiting_for(answer))
+                if not self.order.wait:
+                    return "waiting"
+            self._await(self._patience(answer))
+
+    def _actions(self) -> dict[str, Any]:
+        """The next answer. While agents run, an error waits for them (their work counts) and the answer is empty."""
+        try:
+            answer = self.call(lambda controls: controls.actions(self.order.change, self.session, self.order.parallel))
+        except BatonError as error:
+            if not self.crew.running:
+                raise
+            self.note(f"{error.message} ({error.hint})")
+            return {}
+        self._answer = answer
+        self.board.progress(answer["progress"])
+        for notice in answer.get("notices", ()):
+            self.note(notice)
+        return answer
+
+    def _more_in_flight(self, answer: Answer) -> bool:
+        return bool(answer["progress"]["in_flight"] > len(self.crew.running))
+
+    def _patience(self, answer: Answer) -> float | None:
+        """How many seconds to wait before asking again. None: nothing can change until an agent of ours ends."""
+        if self.crew.running and answer and not (self.crew.free and self._more_in_flight(answer)):
+            return None
+        pause, self._pause = self._pause, min(2 * self._pause, LONGEST)
+        return pause
+
+    def _start(self, handed: list[dict[str, Any]]) -> None:
+        """Start an agent for each action, then bind them."""
+        children = []
+        for action in handed:
+            while (old := self.crew.of(action["assignment_id"])) is not None:
+                # Its claim ran out while this machine slept: there must not be two agents in one worktree.
+                old.stop(Terminal.STOPPED, "its lease ran out")
+                self._await(None)
+            if self.stop.requested:
+                raise Interrupted
+            child = self.crew.start(action)
+            if child.failure:
+                self._reconcile(child, Terminal.FAILED, child.failure)
+            else:
+                children.append(child)
+        for child in children:
+            try:
+                self.call(lambda controls, it=child: controls.bind(it.assignment, it.token, it.agent))
+            except BatonError as refusal:
+                child.stop(Terminal.STOPPED, refusal.message)
+
+    def _await(self, timeout: float | None) -> None:
+        """Wait until an agent has ended, the time is over or the end is asked for. All that have ended are reconciled."""
+        for child in self.crew.wait(timeout):
+            self._pause = SHORTEST
+            self._reconcile(child, *child.ending())
+        if self.stop.requested:
+            raise Interrupted
+
+    def _reconcile(self, child: Child, terminal: Terminal, why: str) -> None:
+        """Hand the completion notice on. What the agent said last stays a note."""
+        note = why or child.said()
+        try:
+            settled = self.call(
+                lambda controls: controls.reconcile(child.assignment, child.token, terminal, child.agent, note)
+            )
+        except BatonError as refusal:
+            settled = {"state": "refused", "detail": refusal.message}
+        self.results.add(child, terminal, why, settled)
+
+    # -- what others left ---------------------------------------------------------------------------------------
+
+    def _release_dead(self) -> None:
+        """Give the tickets of killed drives back. What is being sealed just now stays, and is asked about again."""
+        for item in list(self._dead):
+            path, change, session = item
+            if session == self.session and self.crew.running:
+                left = 0  # it is ours now
+            else:
+                left = self.call(lambda controls, of=(change, session): controls.release(*of))
+            if not left:
+                path.unlink(missing_ok=True)
+                self._dead.remove(item)
+
+    def _lost(self, answer: Answer) -> bool:
+        """Claims of a continued session whose agents are not ours: nobody here would learn of their end."""
+        found = False
+        for action in answer.get("actions", ()):
+            for item in action["in_flight"] if action["kind"] == "wait" else ():
+                if isinstance(item, dict) and "claim_token" in item and self.crew.of(item["assignment_id"]) is None:
+                    found = True
+                    self.note(
+                        f"{item['ticket']}: session {self.session} has no agent on it here, so it is handed out again"
+                    )
+                    self.call(
+                        lambda controls, it=item: controls.reconcile(
+                            it["assignment_id"], it["claim_token"], Terminal.LOST
+                        )
+                    )
+        return found
+
+    # -- the end ------------------------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        """End and reconcile what runs, give back what is claimed. Then nothing of this drive is left."""
+        self.crew.stop()
+        while self.crew.running:
+            for child in self.crew.wait(None):
+                self._try(lambda it=child: self._reconcile(it, *it.ending()))
+        if self.results.open:
+            with self.opened() as controls:
+                self.results.settle(controls, (), (), last=True)
+        if self._try(lambda: self.call(lambda controls: controls.release(self.order.change, self.session))):
+            self.records.retire()
+
+    def _try(self, step: Callable[[], object]) -> bool:
+        """Whether a step of the end went well; one that did not is left to the next drive."""
+        try:
+            step()
+        except Interrupted:
+            return False
+        except BatonError as error:
+            self.note(error.message)
+            return False
+        return True
+
+    def _summary(self, state: str, seconds: float) -> dict[str, Any]:
+        shown = [action for action in self._answer.get("actions", ()) if action["kind"] in ("complete", "blocked")]
+        return {
+            "schema": SCHEMA,
+            "change": self.order.change,
+            "state": state,
+            "session": self.session,
+            "progress": self._answer.get("progress", {}),
+            "started": len(self.crew.tickets),
+            "integrated": self.board.results.get("integrated", 0),
+            "attempts": self.crew.attempts,
+            "seconds": round(seconds, 1),
+            "actions": shown if state in ("complete", "blocked") else [],
+        }
+
+    # -- calls --------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def opened(self) -> Iterator[SessionController]:
+        """The controller, with a context of its own for each call."""
+
+        def doing(text: str) -> None:
+            self.board.doing = text
+
+        with contexts.opened(self.project, create=True, progress=doing) as surroundings:
+            yield SessionController(surroundings)
+
+    def call(self, verb: Callable[[SessionController], Value]) -> Value:
+        """One verb of the protocol."""
+        try:
+            with self.stop.interruptible(), self.opened() as controls:
+                return verb(controls)
+        finally:
+            self.board.doing = ""

@@ -1,0 +1,93 @@
+"""What became of each agent run. Some of it only the next call of `actions` decides: what it seals and integrates itself."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from baton_cli.controller import SessionController
+from baton_cli.core.lifecycle import Terminal
+from baton_cli.drive.board import Board, Tell, described
+from baton_cli.drive.child import Child
+from baton_cli.errors import BatonError
+
+Action = Mapping[str, Any]
+
+
+class Results:
+    """Tells each result once, when it is certain."""
+
+    def __init__(self, board: Board, tell: Tell) -> None:
+        self.open: dict[str, tuple[Child, float]] = {}
+        self._board = board
+        self._tell = tell
+
+    def add(self, child: Child, terminal: Terminal, why: str, settled: Mapping[str, Any]) -> None:
+        """An agent has ended and was reconciled."""
+        state, took = str(settled["state"]), time.monotonic() - child.begun
+        if state == "sealed" or (state == "unknown" and terminal is Terminal.COMPLETED):
+            self.open[child.assignment] = child, took
+        else:
+            detail = (why or settled.get("detail")) if state == "unknown" else settled.get("detail")
+            self._close(child, took, state, detail)
+        if settled.get("isolation"):
+            self._tell({"event": "note", "text": settled["isolation"]})
+
+    def settle(
+        self, controls: SessionController, handed: Sequence[Action], notices: Sequence[str], *, last: bool = False
+    ) -> None:
+        """After a call of `actions`: what it decided. With `last`, what is still open is told as it stands."""
+        for assignment, (child, took) in list(self.open.items()):
+            again = next((action for action in handed if action["assignment_id"] == assignment), None)
+            if again is not None:
+                state, detail = "unknown", _notice(notices, again) or str(again.get("reason", "")).replace("_", " ")
+            else:
+                state, detail = _look(controls, child)
+            if state != "sealed" or last:
+                del self.open[assignment]
+                self._close(child, took, state, detail)
+
+    def _close(self, child: Child, took: float, state: str, detail: str | None) -> None:
+        self._board.result(state)
+        self._tell(
+            {
+                "event": "ended",
+                **described(child.action),
+                "agent": child.agent,
+                "state": state,
+                "detail": detail or "",
+                "seconds": took,
+                "log": str(child.log),
+            }
+        )
+
+
+def _look(controls: SessionController, child: Child) -> tuple[str, str]:
+    try:
+        found = controls.renew(child.assignment, child.action["claim_token"])
+    except BatonError as error:
+        return "unknown", error.message
+    return str(found["state"]), str(found["detail"] or "")
+
+
+def _notice(notices: Sequence[str], action: Action) -> str:
+    head = f"{action['ticket']}: "
+    return next((notice.removeprefix(head) for notice in notices if notice.startswith(head)), "")
+
+
+def waiting_for(answer: Mapping[str, Any]) -> str:
+    """Whom we wait for when nothing of ours runs."""
+
+    def entries() -> Iterator[str]:
+        for action in answer["actions"]:
+            for item in action.get("in_flight", ()):
+                if isinstance(item, str):
+                    yield item
+                else:
+                    who = item.get("agent") or (f"session {item['session']}" if item.get("session") else "")
+                    yield f"{item['ticket']} ({item['state']}{', ' if who else ''}{who or ''})"
+
+    reason = next((action["reason"] for action in answer["actions"] if action["kind"] == "wait"), "")
+    held = ", ".join(entries())
+    return f"waiting: {reason}" + (f": {held}" if held else "")

@@ -1,0 +1,34 @@
+"""What a worker has done so far: commits, uncommitted edits and new files, against the commit it started from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from baton_cli.context import Context
+from baton_cli.core.lifecycle import Assignment
+from baton_cli.errors import BatonError
+from baton_cli.git import repo
+
+
+def difference(context: Context, assignment: Assignment) -> dict[str, Any]:
+    """`baton.diff/1`. Reads only; the worker is not disturbed. Error: `not_prepared`."""
+    if assignment.base is None:
+        raise BatonError("not_prepared", f"nobody was sent to work on {assignment.ticket} yet", "call actions")
+    path = context.worktree(assignment.worktree)
+    here = path.exists()
+    place = path if here else context.project.repository
+    base = assignment.onto or assignment.base
+    dirty = repo.dirty(path) if here else ()
+    tip = repo.head(path).oid if here else repo.resolve(place, assignment.branch) or assignment.base
+    return {
+        "schema": "baton.diff/1",
+        "assignment_id": assignment.id,
+        "ticket": assignment.ticket,
+        "state": assignment.state.value,
+        "base": base,
+        "head": tip,
+        "commits": list(repo.log_subjects(place, base, tip)),
+        "committed": list(repo.changed_paths(place, base, tip)),
+        "uncommitted": list(dirty),
+        "patch": repo.patch(place, base, None if here else tip),
+    }
