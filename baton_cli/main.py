@@ -16,7 +16,7 @@ from baton_cli import __version__, output
 from baton_cli.commands import VERBS
 from baton_cli.errors import BUG, INTERRUPTED, REFUSED, USAGE, BatonError
 
-EXAMPLE = "Example: baton plan add-dark-mode, then baton status add-dark-mode --watch"
+EXAMPLE = "Example: baton plan add-dark-mode, then baton status add-dark-mode"
 
 
 def load(verb: str) -> Any:

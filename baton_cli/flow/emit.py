@@ -28,9 +28,10 @@ def without_hand_outs(
             )
         ]
     held = [view.assignment for view in views if view.assignment is not None and view.status is Status.IN_FLIGHT]
+    running = [item for item in held if item.state is State.CLAIMED or (item.state is State.SEALED and not stopped)]
     # An agent is at work even where an edit of the plan has left its ticket ambiguous for now.
-    running = list(assignments.of_change(context.store, change.change, [State.CLAIMED]))
-    running += [item for item in held if item.state is State.SEALED and not stopped]
+    claimed = assignments.of_change(context.store, change.change, [State.CLAIMED])
+    running += [item for item in claimed if all(item.id != other.id for other in running)]
     if running:
         return [actions.wait(session, running, "agents are at work")]
     blocked = _stops(context, change, stopped)

@@ -43,7 +43,7 @@ def counted(openspec: Path, root: Path, change: str) -> tuple[int, int]:
 
 
 def test_openspec_counts_exactly_the_boxes_of_what_is_integrated(openspec: Path, tmp_path: Path) -> None:
-    lines = "## 1. A\r\n- [ ] 1.1 One\r\n  - [ ] part\r\n  - [ ] part\r\n- [] 1.2 Two\r\n## 2. B\r\n+ [ ] 2.1 Three\r\n2) [x] Four"
+    lines = "## 1. A\r\n- [ ] 1.1 One\r\n  - [ ] part\r\n  - [ ] part\r\n- [] 1.2 Two\r\n## 2. B\r\n+ [ ] 2.1 Three\r\n2) [x] 4"
     world = make_world(tmp_path / "p", lines.encode())
     assert counted(openspec, world.root, world.change) == (1, 6)
     boxes = {"1.1": 3, "1.2": 1, "2.1": 1}
