@@ -80,7 +80,11 @@ class SessionController:
         for stage in (self._recover, self._vouch, self._integrate, self._tidy, self._claim, self._prepare):
             stage(work)
         handed = self._hand_out(work)
-        if not handed and work.integrated.busy is not None and self._queued(work):
+        if (
+            not handed
+            and work.integrated.busy is not None
+            and assignments.of_change(self.context.store, work.name, [State.SEALED])
+        ):
             for stage in (self._integrate_waiting, self._tidy, self._claim, self._prepare):
                 stage(work)
             handed = self._hand_out(work)
@@ -209,20 +213,17 @@ class SessionController:
         work.loaded = tickets.refreshed(work.loaded, load.read_document(work.loaded.folder))
         return tickets.views(self.context, work.loaded)
 
-    def _queued(self, work: Round) -> bool:
-        return bool(assignments.of_change(self.context.store, work.name, [State.SEALED]))
-
     # -- bind, seal, reconcile ----------------------------------------------------------------------------------
 
     def bind(self, assignment_id: str, claim_token: str, agent: str) -> dict[str, Any]:
         """Record the agent of an attempt, as `baton.bind/1`."""
         assignment = settle.bind(self.context, assignment_id, claim_token, agent)
-        return self._settled("bind", assignment, "reconcile when the agent has ended", agent=agent)
+        return answers.settled("bind", assignment, "reconcile when the agent has ended", agent=agent)
 
     def renew(self, assignment_id: str, claim_token: str) -> dict[str, Any]:
         """The agent of an attempt lives: prolong its lease. Also tells where the assignment stands, as `baton.renew/1`."""
         assignment = settle.renew(self.context, assignment_id, claim_token)
-        return self._settled("renew", assignment, "reconcile when the agent has ended", detail=assignment.detail)
+        return answers.settled("renew", assignment, "reconcile when the agent has ended", detail=assignment.detail)
 
     def release(self, change: str, session: str) -> int:
         """A session is gone: what it had claimed goes back, as with `take_over`. How much stays, being sealed just now."""
@@ -235,9 +236,8 @@ class SessionController:
         sealed = seal.seal(self.context, assignment_id, authority)
         assignment = sealed.assignment
         extra = {"head": assignment.sealed_head, "receipt": assignment.receipt, "fresh": sealed.fresh}
-        return self._settled(
-            "seal", assignment, "end your turn: the session reconciles", **extra, **self._isolation(assignment)
-        )
+        extra |= checkout.isolation(self.context, assignment)
+        return answers.settled("seal", assignment, "end your turn: the session reconciles", **extra)
 
     def assignment_at(self, place: Path) -> str:
         """The assignment in whose worktree `place` is. Error: `not_in_worktree`."""
@@ -267,10 +267,10 @@ class SessionController:
             notices.extend(self.tick(assignment.change))
             notices.extend(recover.clear_worktrees(self.context, assignment.change))
             assignment = assignments.get(self.context.store, assignment_id)
-        extra: dict[str, Any] = self._isolation(assignment)
+        extra: dict[str, Any] = checkout.isolation(self.context, assignment)
         if notices:
             extra["notices"] = notices
-        return self._settled(
+        return answers.settled(
             "reconcile", assignment, "call actions with your session", detail=assignment.detail, **extra
         )
 
@@ -299,25 +299,3 @@ class SessionController:
         """The tickets whose work may be integrated: in the plan as it is now, told apart, and not finished otherwise."""
         views = tickets.views(self.context, load.look(self.context, change))
         return frozenset(view.ticket_id for view in views if view.status not in FINISHED)
-
-    def _isolation(self, assignment: Assignment) -> dict[str, Any]:
-        own = f"{self.context.project.prefix}/" if self.context.project.prefix else ""
-        own += f"openspec/changes/{assignment.change}/tasks.md"
-        said = checkout.leak(assignment.attempt.checkout, checkout.snapshot(self.context), own)
-        if said is None:
-            return {}
-        running = [
-            item.ticket for item in assignments.of_change(self.context.store, assignment.change, [State.CLAIMED])
-        ]
-        return {"isolation": f"{said}; in flight: {', '.join(running[:5]) or 'nothing'}"}
-
-    def _settled(self, verb: str, assignment: Assignment, following: str, **extra: Any) -> dict[str, Any]:
-        return {
-            "schema": f"baton.{verb}/1",
-            "assignment_id": assignment.id,
-            "ticket": assignment.ticket,
-            "state": assignment.state.value,
-            "reason": assignment.reason,
-            "next": following,
-            **extra,
-        }

@@ -142,6 +142,7 @@ def receipt_bytes(task_packet: dict[str, Any], **more: Any) -> tuple[str, bytes]
         "touched": [],
         "empty_diff": False,
         "operator": None,
+        "detached": False,
         "versions": {"baton": "5", "git": "2.39", "python": "3.11"},
         "started_at": "2026-01-01T00:00:00Z",
         "sealed_at": "2026-01-01T00:01:00Z",

@@ -45,8 +45,10 @@ MAY: dict[str, set[str]] = {
     "output": VALUES,
     "views": {"views", "output", *VALUES},
     "demo": {"controller", "observer", "context", "project", "output", *VALUES},
+    "drive": {"controller", "observer", "context", "project", "output", "process", "locks", "private", *VALUES},
     "commands": {
         "demo",
+        "drive",
         "cli",
         "controller",
         "observer",

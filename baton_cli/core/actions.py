@@ -161,9 +161,23 @@ def next_step(kinds: set[str], session: str) -> str:
     return f"End your turn; at the next completion notice reconcile it, then {again}."
 
 
+def settled(verb: str, assignment: Assignment, following: str, **extra: Any) -> dict[str, Any]:
+    """The answer of bind, seal, reconcile and their like: where the assignment stands, and what is particular to the verb."""
+    return {
+        "schema": f"baton.{verb}/1",
+        "assignment_id": assignment.id,
+        "ticket": assignment.ticket,
+        "state": assignment.state.value,
+        "reason": assignment.reason,
+        "next": following,
+        **extra,
+    }
+
+
 def fit(hand_outs: Sequence[Mapping[str, Any]], frame: Mapping[str, Any], limit: int = ANSWER_LIMIT) -> int:
     """How many of the hand-outs, in order, the answer `frame` (made without them) can hold. At least one."""
-    size = len(text_of({**frame, "next": next_step(set(HAND_OUTS), str(frame["session"]))}))
+    frame = {**frame, "next": next_step(set(HAND_OUTS), str(frame["session"]))}
+    size = len(text_of(frame)) - 1  # one comma less than actions
     held = 0
     for action in hand_outs:
         size += len(text_of(action)) + 1

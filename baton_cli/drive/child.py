@@ -108,6 +108,8 @@ class Child:
 
     def ending(self) -> tuple[Terminal, str]:
         """How it ended, as `reconcile` wants to hear it, and a sentence."""
+        if self.failure:
+            return Terminal.FAILED, self.failure
         if self._stopped is not None:
             return self._stopped
         if self.code == 0:

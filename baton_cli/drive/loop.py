@@ -21,6 +21,7 @@ from baton_cli.drive.results import Results, waiting_for
 from baton_cli.drive.stopping import Interrupted, Stop
 from baton_cli.drive.ticker import Ticker
 from baton_cli.errors import BatonError
+from baton_cli.observer import Observer
 from baton_cli.output import ReaderGone
 from baton_cli.project import Project
 
@@ -45,12 +46,15 @@ class Driver:
         self._answer: dict[str, Any] = {}
         self._pause = SHORTEST
         self._told: set[str] = set()
+        self._ended: list[Child] = []  # not reconciled yet
         self._dead: list[tuple[Path, str, str]] = []
 
     def run(self) -> dict[str, Any]:
         """Drive, and settle everything before returning, as `baton.drive/1`. Its state is complete, blocked, waiting or
         interrupted. A second interrupt leaves at once, as a kill would; the next drive settles what is left."""
         begun = time.monotonic()
+        with self.opened():  # makes the state folder; a project that cannot be used is refused here
+            self.records.announce(self.order.change, self.session)
         with self.stop, Ticker(self.project, self.crew, self.order.time_limit):
             try:
                 state = self._drive()
@@ -82,8 +86,6 @@ class Driver:
     # -- the loop -----------------------------------------------------------------------------------------------
 
     def _drive(self) -> str:
-        with self.opened():  # makes the state folder; a project that cannot be used is refused here
-            self.records.announce(self.order.change, self.session)
         for said in self.records.end_orphans():
             self.note(said)
         self._dead = self.records.dead_sessions()
@@ -143,25 +145,30 @@ class Driver:
                 raise Interrupted
             child = self.crew.start(action)
             if child.failure:
-                self._reconcile(child, Terminal.FAILED, child.failure)
+                self._reconcile(child)
             else:
                 children.append(child)
         for child in children:
-            try:
-                self.call(lambda controls, it=child: controls.bind(it.assignment, it.token, it.agent))
-            except BatonError as refusal:
-                child.stop(Terminal.STOPPED, refusal.message)
+            self._bind(child)
+
+    def _bind(self, child: Child) -> None:
+        try:
+            self.call(lambda controls: controls.bind(child.assignment, child.token, child.agent))
+        except BatonError as refusal:  # somebody took the ticket meanwhile
+            child.stop(Terminal.STOPPED, refusal.message)
 
     def _await(self, timeout: float | None) -> None:
         """Wait until an agent has ended, the time is over or the end is asked for. All that have ended are reconciled."""
-        for child in self.crew.wait(timeout):
+        self._ended += self.crew.wait(timeout)
+        while self._ended:
             self._pause = SHORTEST
-            self._reconcile(child, *child.ending())
+            self._reconcile(self._ended.pop(0))
         if self.stop.requested:
             raise Interrupted
 
-    def _reconcile(self, child: Child, terminal: Terminal, why: str) -> None:
+    def _reconcile(self, child: Child) -> None:
         """Hand the completion notice on. What the agent said last stays a note."""
+        terminal, why = child.ending()
         note = why or child.said()
         try:
             settled = self.call(
@@ -169,21 +176,26 @@ class Driver:
             )
         except BatonError as refusal:
             settled = {"state": "refused", "detail": refusal.message}
+        except Interrupted:
+            self.results.defer(child)
+            raise
         self.results.add(child, terminal, why, settled)
 
     # -- what others left ---------------------------------------------------------------------------------------
 
     def _release_dead(self) -> None:
         """Give the tickets of killed drives back. What is being sealed just now stays, and is asked about again."""
-        for item in list(self._dead):
-            path, change, session = item
-            if session == self.session and self.crew.running:
-                left = 0  # it is ours now
+        left = []
+        for path, change, session in self._dead:
+            ours = session == self.session and self.crew.running
+            if not ours and self._release(change, session):
+                left.append((path, change, session))
             else:
-                left = self.call(lambda controls, of=(change, session): controls.release(*of))
-            if not left:
                 path.unlink(missing_ok=True)
-                self._dead.remove(item)
+        self._dead = left
+
+    def _release(self, change: str, session: str) -> int:
+        return self.call(lambda controls: controls.release(change, session))
 
     def _lost(self, answer: Answer) -> bool:
         """Claims of a continued session whose agents are not ours: nobody here would learn of their end."""
@@ -192,28 +204,28 @@ class Driver:
             for item in action["in_flight"] if action["kind"] == "wait" else ():
                 if isinstance(item, dict) and "claim_token" in item and self.crew.of(item["assignment_id"]) is None:
                     found = True
-                    self.note(
-                        f"{item['ticket']}: session {self.session} has no agent on it here, so it is handed out again"
-                    )
-                    self.call(
-                        lambda controls, it=item: controls.reconcile(
-                            it["assignment_id"], it["claim_token"], Terminal.LOST
-                        )
-                    )
+                    self._give_up(item)
         return found
+
+    def _give_up(self, claim: Answer) -> None:
+        self.note(f"{claim['ticket']}: session {self.session} has no agent on it here, so it is handed out again")
+        self.call(
+            lambda controls: controls.reconcile(claim["assignment_id"], claim["claim_token"], Terminal.LOST),
+        )
 
     # -- the end ------------------------------------------------------------------------------------------------
 
     def _settle(self) -> None:
         """End and reconcile what runs, give back what is claimed. Then nothing of this drive is left."""
         self.crew.stop()
-        while self.crew.running:
-            for child in self.crew.wait(None):
-                self._try(lambda it=child: self._reconcile(it, *it.ending()))
+        while self._ended or self.crew.running:
+            self._ended += self.crew.wait(None) if self.crew.running else []
+            while self._ended:
+                self._try(lambda: self._reconcile(self._ended.pop(0)))
         if self.results.open:
             with self.opened() as controls:
                 self.results.settle(controls, (), (), last=True)
-        if self._try(lambda: self.call(lambda controls: controls.release(self.order.change, self.session))):
+        if self._try(lambda: self._release(self.order.change, self.session)):
             self.records.retire()
 
     def _try(self, step: Callable[[], object]) -> bool:
@@ -234,13 +246,23 @@ class Driver:
             "change": self.order.change,
             "state": state,
             "session": self.session,
-            "progress": self._answer.get("progress", {}),
+            "progress": self._progress(state),
             "started": len(self.crew.tickets),
             "integrated": self.board.results.get("integrated", 0),
             "attempts": self.crew.attempts,
             "seconds": round(seconds, 1),
             "actions": shown if state in ("complete", "blocked") else [],
         }
+
+    def _progress(self, state: str) -> dict[str, int]:
+        """The newest counts: those of the last answer, unless agents were stopped since."""
+        if state == "interrupted":
+            try:
+                with contexts.opened(self.project, create=False) as surroundings:
+                    return dict(Observer(surroundings).status(self.order.change)["changes"][0]["progress"])
+            except BatonError:
+                pass
+        return dict(self._answer.get("progress", {}))
 
     # -- calls --------------------------------------------------------------------------------------------------
 

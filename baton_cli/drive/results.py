@@ -27,12 +27,16 @@ class Results:
         """An agent has ended and was reconciled."""
         state, took = str(settled["state"]), time.monotonic() - child.begun
         if state == "sealed" or (state == "unknown" and terminal is Terminal.COMPLETED):
-            self.open[child.assignment] = child, took
+            self.defer(child)
         else:
             detail = (why or settled.get("detail")) if state == "unknown" else settled.get("detail")
             self._close(child, took, state, detail)
         if settled.get("isolation"):
             self._tell({"event": "note", "text": settled["isolation"]})
+
+    def defer(self, child: Child) -> None:
+        """Its reconciliation was interrupted: the store knows how far it came."""
+        self.open[child.assignment] = child, time.monotonic() - child.begun
 
     def settle(
         self, controls: SessionController, handed: Sequence[Action], notices: Sequence[str], *, last: bool = False

@@ -16,6 +16,7 @@ from baton_cli.errors import BatonError
 from baton_cli.flow.parts import activity, branch
 from baton_cli.flow.parts.tickets import Loaded
 from baton_cli.git import repo, worktree
+from baton_cli.git.run import version
 from baton_cli.store import assignments, events
 from baton_cli.store import plans as store_plans
 
@@ -28,6 +29,7 @@ def start(context: Context, change: str) -> Change:
     known = store_plans.get_change(context.store, change)
     if known is not None:
         return known
+    version()  # too old a git is refused before anything is made
     repository = context.project.repository
     head = repo.head(repository)
     name = names.integration_branch(context.config.branch_prefix, change)
@@ -36,7 +38,7 @@ def start(context: Context, change: str) -> Change:
     base = head.oid if found is None else repo.merge_base(repository, head.oid, found) or found
     row = Change(change, head.branch, base, name, base, None, context.now())
     _ask_names(context, row)
-    if not begun and not repo.update_ref(repository, row.integration_ref, head.oid, branch.ABSENT):
+    if not begun and not repo.update_ref(repository, row.integration_ref, head.oid, repo.NO_OID):
         return start(context, change)  # another process was first
     with context.store.transaction():
         other = store_plans.get_change(context.store, change)

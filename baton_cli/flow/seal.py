@@ -211,7 +211,7 @@ def _record(
     )
     repository = context.project.repository
     ref = names.sealed_ref(assignment.id)
-    repo.update_ref(repository, ref, proof.head, repo.refs(repository, ref).get(ref, "0" * 40))
+    repo.update_ref(repository, ref, proof.head, repo.refs(repository, ref).get(ref, repo.NO_OID))
     with context.store.transaction():
         evidence.add_receipt(context.store, assignment.id, assignment.attempt.number, digest, body, now)
         assignment = assignments.move(

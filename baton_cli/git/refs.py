@@ -11,7 +11,7 @@ from pathlib import Path
 from baton_cli.errors import BatonError
 from baton_cli.git.run import GitResult, decode, encode, git
 
-NO_OID = "0" * 40
+NO_OID = ""  # as an old value: the ref must not exist yet. Zeros would depend on the hash
 FALLBACK_IDENTITY = {
     "GIT_AUTHOR_NAME": "Baton",
     "GIT_AUTHOR_EMAIL": "baton@localhost",

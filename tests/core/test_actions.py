@@ -158,8 +158,12 @@ def test_next_for_each_other_kind() -> None:
 
 def test_notices_are_few_and_short_and_left_out_when_there_are_none() -> None:
     assert "notices" not in answer([])
-    made = answer([], notices=["a\nb", "n" * 900, "c", "d"])["notices"]
-    assert made == ["a b", "n" * 299 + "…", "c"]
+    most = actions.NOTICE_LIMIT
+    few = ["a\nb", *["n" * 900] * (most - 1)]
+    assert answer([], notices=few)["notices"] == ["a b", *["n" * 299 + "…"] * (most - 1)]
+    many = answer([], notices=[*few, "x", "y"])["notices"]
+    assert many[:-1] == answer([], notices=few)["notices"]
+    assert many[-1].startswith("and 2 more")
 
 
 def test_a_hand_out_carries_what_the_session_needs() -> None:

@@ -14,8 +14,6 @@ from baton_cli.git import repo, worktree
 from baton_cli.store import assignments, merges
 from baton_cli.store import plans as store_plans
 
-ABSENT = "0" * 40
-
 
 def head(context: Context, change: Change) -> str:
     """The integration head, with every commit on it one of ours and recorded. The caller holds the integration lock.
@@ -33,7 +31,7 @@ def head(context: Context, change: Change) -> str:
         )
     found = repo.refs(repository, change.integration_ref).get(change.integration_ref)
     if found is None:
-        repo.update_ref(repository, change.integration_ref, change.integration_head, ABSENT)
+        repo.update_ref(repository, change.integration_ref, change.integration_head, repo.NO_OID)
         return change.integration_head
     if found != change.integration_head:
         _adopt(context, change, found)

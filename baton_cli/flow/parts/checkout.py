@@ -7,7 +7,9 @@ from typing import Any
 
 from baton_cli.context import Context
 from baton_cli.core.actions import at_most
+from baton_cli.core.lifecycle import Assignment, State
 from baton_cli.git import repo
+from baton_cli.store import assignments
 
 
 def repo_head(context: Context) -> str:
@@ -48,3 +50,14 @@ def leak(before: str | None, after: str, own: str) -> str | None:
     if then["stash"] != now["stash"]:
         said.append("the stash changed")
     return f"isolation_leak: in the checkout since the claim, {'; '.join(said)}" if said else None
+
+
+def isolation(context: Context, assignment: Assignment) -> dict[str, str]:
+    """The `isolation` part of an answer: what changed in the checkout since the claim, and who was at work then."""
+    own = f"{context.project.prefix}/" if context.project.prefix else ""
+    own += f"openspec/changes/{assignment.change}/tasks.md"
+    said = leak(assignment.attempt.checkout, snapshot(context), own)
+    if said is None:
+        return {}
+    running = [item.ticket for item in assignments.of_change(context.store, assignment.change, [State.CLAIMED])]
+    return {"isolation": f"{said}; in flight: {', '.join(running[:5]) or 'nothing'}"}

@@ -1,0 +1,50 @@
+"""`baton drive`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from baton_cli import cli, output
+from baton_cli.errors import INTERRUPTED
+
+
+def drive(
+    change: Annotated[str, typer.Argument(help="The change's folder name.")],
+    agent: Annotated[
+        str, typer.Option("--agent", metavar="CMD", help="The agent; it reads its task on standard input.")
+    ],
+    parallel: Annotated[
+        int, typer.Option("--parallel", metavar="N", min=1, max=5, help="Most agents at once, 1 to 5.")
+    ] = 5,
+    time_limit: Annotated[
+        str | None, typer.Option("--time-limit", metavar="T", help="End an agent after so long: 90s, 30m, 2h.")
+    ] = None,
+    session: Annotated[str, typer.Option("--session", metavar="S", help="Continue this session.")] = "new",
+    no_wait: Annotated[
+        bool, typer.Option("--no-wait", help="End (exit 1) when only other sessions hold tickets.")
+    ] = False,
+    project: cli.ProjectOption = None,
+    json: cli.JsonOption = False,
+) -> None:
+    """Run a change to its end with a command as the agent, several at once, each in its ticket's worktree. CMD is split
+    like a shell and run without one; BATON_* variables tell it its task. Exit 0 only when the change is complete;
+    Ctrl-C stops the agents and leaves everything so that the same command goes on."""
+    from baton_cli.drive import order as orders
+    from baton_cli.drive.board import Board
+    from baton_cli.drive.loop import Driver
+    from baton_cli.views import live
+
+    words, program = orders.command(agent)
+    limit = orders.seconds(time_limit)
+    order = orders.Order(change, words, program, session, parallel, limit, wait=not no_wait)
+    board = Board(change)
+    view = live.silent() if json else live.screen(board.frame) if live.suits() else live.lines()
+    with view as tell:
+        answer = Driver(cli.locate(project), order, board, tell).run()
+    output.emit(answer, json_mode=json, text=lambda: live.summary(answer))
+    if answer["state"] == "interrupted":
+        raise typer.Exit(INTERRUPTED)
+    if answer["state"] != "complete":
+        raise typer.Exit(1)

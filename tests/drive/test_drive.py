@@ -1,0 +1,318 @@
+"""`baton drive` from outside: real processes, real git, agents that are scripts."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import invariants
+from tests.conftest import run_git
+from tests.drive.kit import (
+    GOOD, Drive, Gate, environment, left_running, merged, nothing_left, plan, run, script, settings, tickets,
+)  # fmt: skip
+from tests.kit import World, baton, hand_outs, make_world, only
+
+pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="looks for left-over processes in /proc")
+Fifo = Callable[[str], Path]
+Make = Callable[..., World]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Iterator[Make]:
+    """`make(tasks, config)`: a project; in the end nothing of it may run any more."""
+    with pytest.MonkeyPatch.context(), _Worlds(tmp_path) as worlds:
+        yield worlds
+
+
+class _Worlds:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._before: invariants.Checkout | None = None
+        self.world: World | None = None
+
+    def __call__(self, tasks: str, config: str | None = None) -> World:
+        self.world = make_world(self._folder / "my project", tasks, config=config or settings())
+        self._before = invariants.checkout(self.world.root)
+        return self.world
+
+    def __enter__(self) -> _Worlds:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if self.world is not None:
+            with nothing_left(self.world):
+                if kind is None:
+                    invariants.check(self.world, self._before)
+
+
+@pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "terminal"])
+def test_thirty_tickets_with_five_agents(make: Make, tmp_path: Path, terminal: bool) -> None:
+    world = make(plan(3, 10))
+    drive = Drive(world, script(tmp_path / "agent"), terminal=terminal)
+    assert drive.end() == 0, drive.text
+    assert merged(world) == tickets(3, 10)
+    assert "complete: 30 of 30 done (30 integrated, 30 agent runs" in drive.text
+    if terminal:
+        assert drive.text.count("\x1b[?25h") == drive.text.count("\x1b[?25l") == 1
+        assert drive.text.rindex("\x1b[?25h") > drive.text.rindex("\x1b[2K") - 20  # the picture is gone
+        assert "30 of 30 done" in drive.text
+    else:
+        lines = drive.text.splitlines()
+        assert "\x1b" not in drive.text
+        assert [sum(line.startswith(word) for line in lines) for word in ("started ", "integrated ")] == [30, 30]
+    assert not list((world.project.state / "drive").iterdir())
+
+
+# An agent for each kind of trouble. All of it ends well.
+TROUBLE = r"""
+name=${BATON_TICKET##*#}
+cat > "$OUT/prompt-$name-$BATON_ATTEMPT"
+env > "$OUT/env-$name-$BATON_ATTEMPT"
+pwd > "$OUT/cwd-$name"
+printf 'hello \033[31mred\033[0m\n'
+echo oops >&2
+finish() { git add -A; git commit -qm "$name"; }
+case "$name-$BATON_ATTEMPT" in
+    1.1-1) exit 0;;                                     # says that it is done, and is not
+    1.2-1) echo half > half.txt; exit 3;;               # fails, leaves a file
+    1.2-2) test "$(cat half.txt)" = half;;
+    1.3-1) echo x > 1.3.txt; finish; eval "$BATON_SEAL"; exit 0;;
+    1.4-*|1.5-*)
+        if [ "$BATON_KIND" = resolve_merge ]; then
+            printf 'both\n' > shared.txt; git add -A; git commit -qm resolved; exit 0
+        fi
+        echo "$name" > shared.txt; finish; exit 0;;
+esac
+echo "$name" > "$name.txt"; finish
+"""
+
+
+def test_liars_failures_conflicts_and_seals_of_their_own(make: Make, tmp_path: Path) -> None:
+    world = make(plan(1, 5))
+    out = tmp_path / "out"
+    out.mkdir()
+    code, text = run(world, script(tmp_path / "agent", TROUBLE), OUT=str(out))
+    assert code == 0, text
+    assert merged(world) == tickets(1, 5)
+    lines = text.splitlines()
+    ends = [line for line in lines if not line.startswith(("started", "note", " ", "drive"))]
+    assert sum(line.startswith("unknown     1.1") and "no commit beyond its base" in line for line in ends) == 1, text
+    assert sum(line.startswith("unknown     1.2") and "exit code 3" in line for line in ends) == 1, text
+    assert sum(line.startswith("conflicted  1.") and "shared.txt" in line for line in ends) == 1, text
+    assert sum(line.startswith("integrated  ") for line in ends) == 5
+    assert run_git(world.root, "show", f"{world.integration}:shared.txt") == "both"
+    _check_surroundings(world, out)
+
+
+def _check_surroundings(world: World, out: Path) -> None:
+    """What agents were given: their task on standard input, their worktree, their variables; and where output went."""
+    dumps = {path.name.removeprefix("env-"): environment(path) for path in out.glob("env-*")}
+    own = dumps["1.3-1"]
+    assert set(own) == {
+        "BATON_ASSIGNMENT", "BATON_TICKET", "BATON_CHANGE", "BATON_PROJECT", "BATON_ATTEMPT", "BATON_KIND",
+        "BATON_PACKET", "BATON_SLOT", "BATON_PORT_BASE", "BATON_SEAL",
+    }  # fmt: skip
+    assert (own["BATON_TICKET"], own["BATON_CHANGE"], own["BATON_ATTEMPT"]) == ("grow#1.3", "grow", "1")
+    assert (own["BATON_PROJECT"], own["BATON_KIND"]) == (str(world.root), "dispatch")
+    first = [dumps[f"1.{number}-1"] for number in range(1, 6)]
+    assert {dump["BATON_SLOT"] for dump in first} <= set("01234")
+    assert all(int(dump["BATON_PORT_BASE"]) == 20_000 + 100 * int(dump["BATON_SLOT"]) for dump in first)
+    assert Path(own["BATON_PACKET"]).is_file()
+    prompt = (out / "prompt-1.3-1").read_text()
+    assert own["BATON_SEAL"] in prompt.splitlines()
+    assert f"Work only in {(out / 'cwd-1.3').read_text().strip()}" in prompt
+    log = world.project.logs / f"{own['BATON_ASSIGNMENT']}-1-agent.log"
+    assert log.read_text().startswith("hello \x1b[31mred\x1b[0m\noops\n")
+    assert log.stat().st_mode & 0o777 == 0o600
+
+
+def test_an_agent_that_never_works_blocks_the_change(make: Make, tmp_path: Path) -> None:
+    world = make(plan(2, 1), settings("[limits]\nattempts = 2\n"))
+    code, text = run(world, script(tmp_path / "agent", "exit 0"))
+    assert code == 1
+    assert "blocked: 0 of 2 done (0 integrated, 2 agent runs, 1 tickets" in text
+    assert "! exhausted  1.1" in text
+    assert "retry" in text.splitlines()[-1]
+    assert world.ticket("1.1")["state"] == "exhausted"
+    done = baton(world.root, "drive", world.change, "--agent", "true", "--json")
+    assert done.returncode == 1
+    answer = json.loads(done.stdout)
+    assert done.stdout.count("\n") == 1
+    assert list(answer)[:9] == [
+        "schema", "change", "state", "session", "progress", "started", "integrated", "attempts", "seconds",
+    ]  # fmt: skip
+    assert (answer["schema"], answer["state"], answer["attempts"]) == ("baton.drive/1", "blocked", 0)
+    assert answer["progress"]["blocked"] == 1
+    assert [action["reason"] for action in answer["actions"]] == ["exhausted"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["--agent", "/no/such/agent -p"], "bad_agent"),
+        (["--agent", "'"], "bad_agent"),
+        (["--agent", " "], "bad_agent"),
+        (["--agent", "true", "--time-limit", "soon"], "bad_duration"),
+        (["--agent", "true", "--parallel", "6"], "usage"),
+        ([], "usage"),
+    ],
+)
+def test_a_bad_order_is_refused_before_anything_is_claimed(make: Make, words: list[str], code: str) -> None:
+    world = make(plan(1, 1))
+    done = baton(world.root, "drive", world.change, *words, "--json")
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert json.loads(done.stdout)["error"]["code"] == code
+    assert not world.project.state.exists()
+
+
+def test_a_time_limit_ends_an_agent_and_counts(make: Make, tmp_path: Path, fifo: Fifo) -> None:
+    world = make(plan(1, 1), settings("[limits]\nattempts = 1\n"))
+    agent = script(tmp_path / "agent", f"echo stuck; read x < {fifo('hold')}")
+    code, text = run(world, agent, "--time-limit", "1s")
+    assert code == 1
+    assert "unknown     1.1  Part 1 of 1" in text
+    assert "took longer than 1 s" in text
+    assert world.ticket("1.1")["state"] == "exhausted"
+
+
+@pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "terminal"])
+def test_an_interrupt_leaves_everything_resumable(make: Make, tmp_path: Path, fifo: Fifo, terminal: bool) -> None:
+    world, gate = make(plan(2, 3)), Gate(fifo)
+    # One descendant in the background, one that left the group but not the family.
+    family = "sleep 1000 & setsid sleep 1000 &\n"
+    agent = script(tmp_path / "agent", gate.body.replace("echo", family + "echo", 1) + GOOD)
+    drive = Drive(world, agent, "--session", "mine", terminal=terminal, HOLD="2.*")
+    assert gate.words(3) == ["grow#2.1", "grow#2.2", "grow#2.3"]
+    assert len(left_running(world)) > 9
+    if not terminal:
+        other = baton(world.root, "drive", world.change, "--agent", "true", "--session", "mine")
+        assert (other.returncode, "is driven by process" in other.stderr) == (2, True), other.stderr
+    drive.interrupt()
+    assert drive.end() == 130, drive.text
+    assert not left_running(world)
+    assert "interrupted: 3 of 6 done (3 integrated, 6 agent runs" in drive.text
+    if terminal:
+        assert drive.text.rindex("\x1b[?25h") > drive.text.rindex("\x1b[?25l")
+    else:
+        assert sum(line.startswith("unknown     2.") for line in drive.text.splitlines()) == 3
+    states = [world.ticket(name) for name in ("2.1", "2.2", "2.3")]
+    assert {ticket["state"] for ticket in states} == {"unknown"}
+    assert not list((world.project.state / "drive").iterdir())
+    code, text = run(world, agent, HOLD="")
+    assert code == 0, text
+    assert "complete: 6 of 6 done (3 integrated, 3 agent runs" in text
+    assert merged(world) == tickets(2, 3)
+
+
+def test_a_second_interrupt_does_not_wait(make: Make, tmp_path: Path, fifo: Fifo) -> None:
+    world, gate = make(plan(1, 1)), Gate(fifo)
+    stubborn = f"trap 'echo asked > {gate.ready}; read x < {gate.hold}' TERM\n"
+    agent = script(tmp_path / "agent", f"if [ -n \"$HOLD\" ]; then\n{stubborn}fi\n{gate.body}{GOOD}")
+    drive = Drive(world, agent, HOLD="*")
+    assert gate.words(1) == ["grow#1.1"]
+    drive.interrupt()
+    assert gate.words(1) == ["asked"]
+    drive.interrupt()
+    assert drive.end() == 130
+    assert "error: interrupted" in drive.text
+    code, text = run(world, agent, HOLD="")
+    assert code == 0, text
+    assert merged(world) == ["1.1"]
+
+
+def test_a_killed_drive_is_taken_over_by_the_next_one(make: Make, tmp_path: Path, fifo: Fifo) -> None:
+    world, gate = make(plan(2, 3)), Gate(fifo)
+    agent = script(tmp_path / "agent", gate.body + GOOD)
+    drive = Drive(world, agent, HOLD="2.*")
+    assert gate.words(3) == ["grow#2.1", "grow#2.2", "grow#2.3"]
+    os.kill(drive.pid, signal.SIGKILL)
+    # Its agents live on and keep the pipe open, so only the process is waited for.
+    assert drive._process.wait() == -signal.SIGKILL
+    assert len(left_running(world)) == 3
+    assert len(list((world.project.state / "drive").iterdir())) == 4
+    stranger = tmp_path / "stranger"  # a record that fits no process: nothing may be ended for it
+    stranger.write_text("")
+    code, text = run(world, agent, HOLD="")
+    assert code == 0, text
+    assert "complete: 6 of 6 done (3 integrated, 3 agent runs" in text
+    assert merged(world) == tickets(2, 3)
+    assert not left_running(world)
+    assert not list((world.project.state / "drive").iterdir())
+
+
+def test_a_killed_controller_call_loses_nothing(make: Make, tmp_path: Path, fifo: Fifo) -> None:
+    """The interrupt comes while Baton itself runs a check that does not end."""
+    gate = Gate(fifo)
+    check = f'sh -c \'if [ -n \\"$HOLD\\" ]; then echo check > {gate.ready}; read x < {gate.hold}; fi\''
+    world = make(plan(1, 2), settings(check=check))
+    agent = script(tmp_path / "agent")
+    drive = Drive(world, agent, HOLD="yes")
+    assert gate.words(1) == ["check"]
+    drive.interrupt()
+    assert drive.end() == 130, drive.text
+    assert not left_running(world)
+    code, text = run(world, agent, HOLD="")
+    assert code == 0, text
+    assert merged(world) == tickets(1, 2)
+
+
+def test_others_are_waited_for_or_not(make: Make, tmp_path: Path) -> None:
+    world = make(plan(1, 2))
+    for action in hand_outs(world.actions("somebody")):
+        world.bind(action, f"helper-{action['ticket'][-1]}")
+    code, text = run(world, script(tmp_path / "agent"), "--no-wait")
+    assert code == 1
+    assert "waiting: agents are at work: grow#1.1 (claimed, helper-1), grow#1.2 (claimed, helper-2)" in text
+    assert text.splitlines()[-1].startswith("waiting: 0 of 2 done")
+
+
+def test_a_session_is_continued(make: Make, tmp_path: Path) -> None:
+    """An answer that was never used is used now; a claim whose agent is not ours is handed out again."""
+    world = make(plan(1, 2))
+    agent = script(tmp_path / "agent")
+    first, _ = hand_outs(world.actions("mine"))
+    code, text = run(world, agent, "--session", "mine")
+    assert code == 0, text
+    assert "2 agent runs" in text
+    assert world.ticket("1.1")["attempt"] == first["attempt"] == 1
+
+
+def test_a_claim_without_an_agent_of_ours_is_lost_and_done_again(make: Make, tmp_path: Path) -> None:
+    world = make(plan(1, 1))
+    world.bind(only(world.actions("mine")), "somebody")
+    code, text = run(world, script(tmp_path / "agent"), "--session", "mine")
+    assert code == 0, text
+    assert "session mine has no agent on it here" in text
+    assert world.ticket("1.1")["attempt"] == 2
+
+
+def test_an_agent_whose_ticket_is_taken_away_is_ended(make: Make, tmp_path: Path, fifo: Fifo) -> None:
+    world, gate = make(plan(1, 1), settings('[limits]\nlease = "4s"\n')), Gate(fifo)
+    drive = Drive(world, script(tmp_path / "agent", gate.body + GOOD), HOLD="1.1")
+    gate.words(1)
+    assert baton(world.root, "skip", "1.1", "--why", "not needed").returncode == 0
+    assert drive.end() == 0, drive.text
+    assert "complete: 1 of 1 done (0 integrated" in drive.text
+    assert "abandoned   1.1" in drive.text
+
+
+def test_an_error_in_the_plan_waits_for_the_agents(make: Make, tmp_path: Path, fifo: Fifo) -> None:
+    world, gate = make(plan(1, 2)), Gate(fifo)
+    release = fifo("release")
+    drive = Drive(world, script(tmp_path / "agent", f"{GOOD}echo $name > {gate.ready}; read x < {release}"))
+    gate.words(2)
+    before = world.tasks.read_bytes()
+    world.tasks.write_bytes(before.replace(b"Part 1 of 1", b"Part 1 of 1 (after 1.1)"))
+    with release.open("w") as file:
+        file.write("go\n")
+    assert drive.end() == 1, drive.text
+    assert "error: " in drive.text
+    world.tasks.write_bytes(before)
+    code, text = run(world, script(tmp_path / "again"))
+    assert code == 0, text
+    assert merged(world) == tickets(1, 2)
