@@ -8,7 +8,6 @@ from typing import Any
 
 from baton_cli.context import Context
 from baton_cli.core import actions as answers
-from baton_cli.core.actions import HAND_OUTS
 from baton_cli.core.facts import Change
 from baton_cli.core.frontier import FINISHED, TicketView, progress
 from baton_cli.core.lifecycle import Assignment, State, Terminal
@@ -133,6 +132,8 @@ class SessionController:
         """Integrate what is sealed, if the lock is free."""
         work.integrated = integrate.integrate(self.context, work.name, work.setup, wait=False, wanted=self._wanted)
         work.stopped = work.integrated.stopped or work.stopped
+        if work.stopped is not None:
+            work.notices.append(f"nothing is integrated now: {work.stopped.message}")
 
     def _integrate_waiting(self, work: Round) -> None:
         """The same with nothing else to do: wait for whoever holds the lock."""
@@ -197,8 +198,6 @@ class SessionController:
         return self._answer(work, found)
 
     def _answer(self, work: Round, actions: list[dict[str, Any]]) -> dict[str, Any]:
-        if work.stopped is not None and actions and actions[0]["kind"] in (*HAND_OUTS, "wait"):
-            work.notices.append(f"nothing is integrated now: {work.stopped.message}")
         return answers.answer(
             project=str(self.context.project.root),
             change=work.name,

@@ -67,6 +67,8 @@ def _problem(name: str) -> str | None:
         return "the name is empty"
     if any(char in name for char in "/\\\0") or os.sep in name:
         return "a name holds no separator and no NUL"
+    if not name.isprintable():
+        return "a name holds no control characters"
     if name.startswith("."):
         return "a name does not begin with a dot"
     if name == "archive":

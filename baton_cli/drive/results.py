@@ -19,7 +19,7 @@ class Results:
     """Tells each result once, when it is certain."""
 
     def __init__(self, board: Board, tell: Tell) -> None:
-        self.open: dict[str, tuple[Child, float]] = {}
+        self.open: dict[str, tuple[Child, float, str]] = {}
         self._board = board
         self._tell = tell
 
@@ -27,25 +27,25 @@ class Results:
         """An agent has ended and was reconciled."""
         state, took = str(settled["state"]), time.monotonic() - child.begun
         if state == "sealed" or (state == "unknown" and terminal is Terminal.COMPLETED):
-            self.defer(child)
+            self.defer(child, str(settled.get("detail") or ""))
         else:
             detail = (why or settled.get("detail")) if state == "unknown" else settled.get("detail")
             self._close(child, took, state, detail)
         if settled.get("isolation"):
             self._tell({"event": "note", "text": settled["isolation"]})
 
-    def defer(self, child: Child) -> None:
-        """Its reconciliation was interrupted: the store knows how far it came."""
-        self.open[child.assignment] = child, time.monotonic() - child.begun
+    def defer(self, child: Child, detail: str = "") -> None:
+        """What becomes of it is not decided yet, or (its reconciliation was interrupted) known to the store alone."""
+        self.open[child.assignment] = child, time.monotonic() - child.begun, detail
 
     def settle(
         self, controls: SessionController, handed: Sequence[Action], notices: Sequence[str], *, last: bool = False
     ) -> None:
         """After a call of `actions`: what it decided. With `last`, what is still open is told as it stands."""
-        for assignment, (child, took) in list(self.open.items()):
+        for assignment, (child, took, known) in list(self.open.items()):
             again = next((action for action in handed if action["assignment_id"] == assignment), None)
             if again is not None:
-                state, detail = "unknown", _notice(notices, again) or str(again.get("reason", "")).replace("_", " ")
+                state, detail = _refused(again, notices, known)
             else:
                 state, detail = _look(controls, child)
             if state != "sealed" or last:
@@ -75,9 +75,16 @@ def _look(controls: SessionController, child: Child) -> tuple[str, str]:
     return str(found["state"]), str(found["detail"] or "")
 
 
-def _notice(notices: Sequence[str], action: Action) -> str:
-    head = f"{action['ticket']}: "
-    return next((notice.removeprefix(head) for notice in notices if notice.startswith(head)), "")
+def _refused(again: Action, notices: Sequence[str], known: str) -> tuple[str, str]:
+    """State and detail of what is handed out again in the same answer."""
+    reason = str(again.get("reason", ""))
+    if again["kind"] == "resolve_merge" or reason == "conflict":
+        return "conflicted", f"it conflicts in {', '.join(again.get('files', ()))}"
+    head = f"{again['ticket']}: "
+    detail = next((notice.removeprefix(head) for notice in notices if notice.startswith(head)), "")
+    if reason == "gate_failed":
+        return "rejected", detail or "the checks are red on the merged tree"
+    return "unknown", detail or (known if reason == "no_receipt" and known else reason.replace("_", " "))
 
 
 def waiting_for(answer: Mapping[str, Any]) -> str:

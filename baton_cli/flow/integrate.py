@@ -157,7 +157,7 @@ def _judge(
         sealed=receipt.head,
         wanted=wanted,
         by_receipt=by_receipt,
-        known=known & {*receipt.commands, *earlier},
+        known=[command for command in dict.fromkeys((*receipt.commands, *earlier)) if command in known],
         timeouts={command: own.get(command, context.config.verify_timeout) for command in wanted},
     )
     log = context.project.logs / f"{assignment.id}-{assignment.attempt.number}.log"

@@ -158,11 +158,15 @@ def set_columns(store: Store, assignment: Assignment, **columns: Any) -> Assignm
 
 
 def set_attempt(store: Store, assignment: Assignment, **columns: Any) -> Assignment:
-    """Change columns of the current attempt. Inside a transaction."""
+    """Change columns of the attempt that `assignment` shows. Inside a transaction. Error: `changed_meanwhile`."""
     names = ", ".join(f"{name} = ?" for name in columns)
     sql = f"UPDATE attempts SET {names} WHERE assignment_id = ? AND number = ?"
-    store.write(sql, (*columns.values(), assignment.id, assignment.attempt.number))
-    return get(store, assignment.id)
+    fresh = None
+    if store.write(sql, (*columns.values(), assignment.id, assignment.attempt.number)) == 1:
+        fresh = get(store, assignment.id)
+    if fresh is None or fresh.attempt.number != assignment.attempt.number:
+        raise _changed(assignment)
+    return fresh
 
 
 def _update(store: Store, assignment: Assignment, values: dict[str, Any]) -> None:
@@ -170,11 +174,15 @@ def _update(store: Store, assignment: Assignment, values: dict[str, Any]) -> Non
     sql = f"UPDATE assignments SET {names} WHERE id = ? AND state = ? AND attempt = ?"
     expected = (assignment.id, assignment.state.value, assignment.attempt.number)
     if store.write(sql, (*values.values(), *expected)) != 1:
-        raise BatonError(
-            "changed_meanwhile",
-            f"assignment {assignment.id} was changed by another process",
-            "call again: the answer will show where it stands",
-        )
+        raise _changed(assignment)
+
+
+def _changed(assignment: Assignment) -> BatonError:
+    return BatonError(
+        "changed_meanwhile",
+        f"assignment {assignment.id} was changed by another process",
+        "call again: the answer will show where it stands",
+    )
 
 
 def counted_attempts(store: Store, assignment_id: str) -> int:

@@ -82,8 +82,7 @@ def line_of(event: Value) -> Line:
     named = f"{short(event['ticket'])}  {prose(event['title'])}"
     tries = joined((_attempt(event), KINDS.get(event["kind"], plain(event["kind"]))))
     if kind == "started":
-        more = joined((tries, f"log {shown(event['log'])}"))
-        return [("started".ljust(STATE + 2), "dim"), (named, ""), (f"  ({more})", "dim")]
+        return [("started".ljust(STATE + 2), "dim"), (named, ""), (f"  ({tries})" if tries else "", "dim")]
     state = plain(event["state"])
     tail = joined((span(event["seconds"]), tries))
     line: Line = [(state.ljust(STATE + 2), COLOURS.get(state, "red")), (named, ""), (f"  ({tail})", "dim")]

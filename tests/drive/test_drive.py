@@ -101,7 +101,7 @@ def test_liars_failures_conflicts_and_seals_of_their_own(make: Make, tmp_path: P
     assert merged(world) == tickets(1, 5)
     lines = text.splitlines()
     ends = [line for line in lines if not line.startswith(("started", "note", " ", "drive"))]
-    assert sum(line.startswith("unknown     1.1") and "no commit beyond its base" in line for line in ends) == 1, text
+    assert sum(line.startswith("unknown     1.1") and "without a sealed receipt" in line for line in ends) == 1, text
     assert sum(line.startswith("unknown     1.2") and "exit code 3" in line for line in ends) == 1, text
     assert sum(line.startswith("conflicted  1.") and "shared.txt" in line for line in ends) == 1, text
     assert sum(line.startswith("integrated  ") for line in ends) == 5

@@ -70,7 +70,8 @@ def record_commit(context: Context, change: str, commit: repo.Commit, previous: 
     if assignment is not None and assignment.state is State.SEALED:
         merges.record_merge(store, assignment, commit.oid, previous, commit.tree, (), commands, now)
         return
-    store_plans.set_integration_head(store, change, previous, commit.oid)
+    if not store_plans.set_integration_head(store, change, previous, commit.oid):
+        raise BatonError("changed_meanwhile", f"the head of {change} was moved by another process", "call again")
     kind = {"done": "attested", "skip": "skipped", None: "integrated"}.get(evidence.decision)  # None: `reopen`
     same = [ticket for ticket in store_plans.known_tickets(store, change) if ticket.fingerprint == evidence.fingerprint]
     if len(same) > 1:  # renumbering keeps the text; only twins need their number

@@ -34,7 +34,7 @@ class Question:
     sealed: str
     wanted: Sequence[str]
     by_receipt: Sequence[str]
-    known: frozenset[str]
+    known: Sequence[str]
     timeouts: Mapping[str, int]
 
 
