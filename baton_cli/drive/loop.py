@@ -44,6 +44,7 @@ class Driver:
         self._tell = tell
         self._unheard: Exception | None = None
         self._answer: dict[str, Any] = {}
+        self._before = 0  # tickets that were integrated when this drive began
         self._pause = SHORTEST
         self._told: set[str] = set()
         self._ended: list[Child] = []  # not reconciled yet
@@ -86,6 +87,7 @@ class Driver:
     # -- the loop -----------------------------------------------------------------------------------------------
 
     def _drive(self) -> str:
+        self._before = self._status()["integrated"]
         for said in self.records.end_orphans():
             self.note(said)
         self._dead = self.records.dead_sessions()
@@ -240,15 +242,16 @@ class Driver:
         return True
 
     def _summary(self, state: str, seconds: float) -> dict[str, Any]:
+        progress = self._progress(state)
         shown = [action for action in self._answer.get("actions", ()) if action["kind"] in ("complete", "blocked")]
         return {
             "schema": SCHEMA,
             "change": self.order.change,
             "state": state,
             "session": self.session,
-            "progress": self._progress(state),
+            "progress": progress,
             "started": len(self.crew.tickets),
-            "integrated": self.board.results.get("integrated", 0),
+            "integrated": max(0, progress.get("integrated", 0) - self._before),
             "attempts": self.crew.attempts,
             "seconds": round(seconds, 1),
             "actions": shown if state in ("complete", "blocked") else [],
@@ -258,11 +261,14 @@ class Driver:
         """The newest counts: those of the last answer, unless agents were stopped since."""
         if state == "interrupted":
             try:
-                with contexts.opened(self.project, create=False) as surroundings:
-                    return dict(Observer(surroundings).status(self.order.change)["changes"][0]["progress"])
+                return self._status()
             except BatonError:
                 pass
         return dict(self._answer.get("progress", {}))
+
+    def _status(self) -> dict[str, int]:
+        with contexts.opened(self.project, create=False) as surroundings:
+            return dict(Observer(surroundings).status(self.order.change)["changes"][0]["progress"])
 
     # -- calls --------------------------------------------------------------------------------------------------
 

@@ -41,11 +41,11 @@ def _write(out: Path, body: bytes) -> None:
         raise BatonError("output_failed", f"{out}: {error.strerror}", "name a file that can be written") from None
 
 
-def _read(path: Path, what: str) -> bytes:
+def _read(path: Path, code: str) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise BatonError(f"no_{what}", f"{path}: {error.strerror}", f"name the {what} file") from None
+        raise BatonError(code, f"{path}: {error.strerror}", "name a file that can be read") from None
 
 
 def seal_packet(repository: Path, packet_file: Path, out: Path, now: float) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def seal_packet(repository: Path, packet_file: Path, out: Path, now: float) -> d
 
     Runs the commands that the packet names: use it on packets of your own project. Errors: those of `seal`.
     """
-    body = _read(packet_file, "packet")
+    body = _read(packet_file, "no_packet")
     packet = _packet(body, packet_file)
     base, head = packet["base"], repo.head(repository).oid
     if repo.resolve(repository, base) is None or head == base or not repo.is_ancestor(repository, base, head):
@@ -130,7 +130,7 @@ def accept(context: Context, assignment: Assignment, receipt_file: Path) -> Assi
             "receipts from other machines are not accepted in this project",
             "allow them with accept_detached = true under [seal] in baton.toml",
         )
-    body = _read(receipt_file, "receipt")
+    body = _read(receipt_file, "no_receipt")
     value = receipts.read(body)
     with locks.assignment_lock(context.project, assignment.id, wait=True):
         assignment = assignments.get(context.store, assignment.id)

@@ -43,18 +43,26 @@ class Drive:
             self.pid = self._process.pid
         self.terminal = terminal
         self._pieces: list[bytes] = []
+        self._more = threading.Condition()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
     def _read(self) -> None:
         with contextlib.suppress(OSError):  # a terminal whose other end is closed
             while piece := os.read(self._master, 65536):
-                self._pieces.append(piece)
+                with self._more:
+                    self._pieces.append(piece)
+                    self._more.notify_all()
         os.close(self._master)
 
     @property
     def text(self) -> str:
         return b"".join(self._pieces).decode()
+
+    def says(self, words: str) -> None:
+        """Wait until it has said this."""
+        with self._more:
+            assert self._more.wait_for(lambda: words in self.text, LIMIT), self.text
 
     def interrupt(self) -> None:
         """Ctrl-C, as it comes there."""
@@ -67,10 +75,7 @@ class Drive:
         """Wait for it; its exit code, negative for a signal."""
         alarm = threading.Timer(LIMIT, os.kill, (self.pid, signal.SIGKILL))
         alarm.start()
-        if self.terminal:
-            code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-        else:
-            code = self._process.wait()
+        code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1]) if self.terminal else self._process.wait()
         alarm.cancel()
         self._reader.join(LIMIT)
         return code
@@ -96,7 +101,9 @@ def left_running(world: World) -> list[int]:
 
 def merged(world: World) -> list[str]:
     """The tickets on the integration branch, each as often as it was merged."""
-    log = run_git(world.root, "log", "--first-parent", "--format=%(trailers:key=Baton-Ticket,valueonly)", world.integration)
+    log = run_git(
+        world.root, "log", "--first-parent", "--format=%(trailers:key=Baton-Ticket,valueonly)", world.integration
+    )
     return sorted(line.split()[0].rpartition("#")[2] for line in log.split("\n") if line.strip())
 
 
@@ -123,7 +130,9 @@ class Gate:
     @property
     def body(self) -> str:
         """The start of a script. It holds only where HOLD is set, a pattern for tickets."""
-        return f'case "${{BATON_TICKET##*#}}" in $HOLD) echo "$BATON_TICKET" > {self.ready}; read x < {self.hold};; esac\n'
+        return (
+            f'case "${{BATON_TICKET##*#}}" in $HOLD) echo "$BATON_TICKET" > {self.ready}; read x < {self.hold};; esac\n'
+        )
 
     def words(self, count: int) -> list[str]:
         """What the next agents said, in order."""

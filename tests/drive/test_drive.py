@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,9 +16,20 @@ import pytest
 from tests import invariants
 from tests.conftest import run_git
 from tests.drive.kit import (
-    GOOD, Drive, Gate, environment, left_running, merged, nothing_left, plan, run, script, settings, tickets,
+    GOOD,
+    Drive,
+    Gate,
+    environment,
+    left_running,
+    merged,
+    nothing_left,
+    plan,
+    run,
+    script,
+    settings,
+    tickets,
 )  # fmt: skip
-from tests.kit import World, baton, hand_outs, make_world, only
+from tests.kit import MAIN, World, baton, hand_outs, make_world, only
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="looks for left-over processes in /proc")
 Fifo = Callable[[str], Path]
@@ -25,7 +39,7 @@ Make = Callable[..., World]
 @pytest.fixture
 def make(tmp_path: Path) -> Iterator[Make]:
     """`make(tasks, config)`: a project; in the end nothing of it may run any more."""
-    with pytest.MonkeyPatch.context(), _Worlds(tmp_path) as worlds:
+    with _Worlds(tmp_path) as worlds:
         yield worlds
 
 
@@ -138,7 +152,7 @@ def test_an_agent_that_never_works_blocks_the_change(make: Make, tmp_path: Path)
     assert "blocked: 0 of 2 done (0 integrated, 2 agent runs, 1 tickets" in text
     assert "! exhausted  1.1" in text
     assert "retry" in text.splitlines()[-1]
-    assert world.ticket("1.1")["state"] == "exhausted"
+    assert world.ticket("1.1")["assignment"]["state"] == "exhausted"
     done = baton(world.root, "drive", world.change, "--agent", "true", "--json")
     assert done.returncode == 1
     answer = json.loads(done.stdout)
@@ -155,9 +169,6 @@ def test_an_agent_that_never_works_blocks_the_change(make: Make, tmp_path: Path)
     ("words", "code"),
     [
         (["--agent", "/no/such/agent -p"], "bad_agent"),
-        (["--agent", "'"], "bad_agent"),
-        (["--agent", " "], "bad_agent"),
-        (["--agent", "true", "--time-limit", "soon"], "bad_duration"),
         (["--agent", "true", "--parallel", "6"], "usage"),
         ([], "usage"),
     ],
@@ -177,42 +188,42 @@ def test_a_time_limit_ends_an_agent_and_counts(make: Make, tmp_path: Path, fifo:
     assert code == 1
     assert "unknown     1.1  Part 1 of 1" in text
     assert "took longer than 1 s" in text
-    assert world.ticket("1.1")["state"] == "exhausted"
+    assert world.ticket("1.1")["assignment"]["state"] == "exhausted"
 
 
 @pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "terminal"])
 def test_an_interrupt_leaves_everything_resumable(make: Make, tmp_path: Path, fifo: Fifo, terminal: bool) -> None:
-    world, gate = make(plan(2, 3)), Gate(fifo)
+    world, gate = make(plan(2, 2)), Gate(fifo)
     # One descendant in the background, one that left the group but not the family.
     family = "sleep 1000 & setsid sleep 1000 &\n"
     agent = script(tmp_path / "agent", gate.body.replace("echo", family + "echo", 1) + GOOD)
     drive = Drive(world, agent, "--session", "mine", terminal=terminal, HOLD="2.*")
-    assert gate.words(3) == ["grow#2.1", "grow#2.2", "grow#2.3"]
-    assert len(left_running(world)) > 9
+    assert gate.words(2) == ["grow#2.1", "grow#2.2"]
+    assert len(left_running(world)) > 6
     if not terminal:
         other = baton(world.root, "drive", world.change, "--agent", "true", "--session", "mine")
         assert (other.returncode, "is driven by process" in other.stderr) == (2, True), other.stderr
     drive.interrupt()
     assert drive.end() == 130, drive.text
     assert not left_running(world)
-    assert "interrupted: 3 of 6 done (3 integrated, 6 agent runs" in drive.text
+    assert "interrupted: 2 of 4 done (2 integrated, 4 agent runs" in drive.text
     if terminal:
         assert drive.text.rindex("\x1b[?25h") > drive.text.rindex("\x1b[?25l")
     else:
-        assert sum(line.startswith("unknown     2.") for line in drive.text.splitlines()) == 3
-    states = [world.ticket(name) for name in ("2.1", "2.2", "2.3")]
-    assert {ticket["state"] for ticket in states} == {"unknown"}
+        assert sum(line.startswith("unknown     2.") for line in drive.text.splitlines()) == 2
+    states = [world.ticket(name) for name in ("2.1", "2.2")]
+    assert {(ticket["assignment"]["state"], ticket["assignment"]["attempt"]) for ticket in states} == {("unknown", 1)}
     assert not list((world.project.state / "drive").iterdir())
     code, text = run(world, agent, HOLD="")
     assert code == 0, text
-    assert "complete: 6 of 6 done (3 integrated, 3 agent runs" in text
-    assert merged(world) == tickets(2, 3)
+    assert "complete: 4 of 4 done (2 integrated, 2 agent runs" in text
+    assert merged(world) == tickets(2, 2)
 
 
 def test_a_second_interrupt_does_not_wait(make: Make, tmp_path: Path, fifo: Fifo) -> None:
     world, gate = make(plan(1, 1)), Gate(fifo)
     stubborn = f"trap 'echo asked > {gate.ready}; read x < {gate.hold}' TERM\n"
-    agent = script(tmp_path / "agent", f"if [ -n \"$HOLD\" ]; then\n{stubborn}fi\n{gate.body}{GOOD}")
+    agent = script(tmp_path / "agent", f'if [ -n "$HOLD" ]; then\n{stubborn}fi\n{gate.body}{GOOD}')
     drive = Drive(world, agent, HOLD="*")
     assert gate.words(1) == ["grow#1.1"]
     drive.interrupt()
@@ -226,29 +237,47 @@ def test_a_second_interrupt_does_not_wait(make: Make, tmp_path: Path, fifo: Fifo
 
 
 def test_a_killed_drive_is_taken_over_by_the_next_one(make: Make, tmp_path: Path, fifo: Fifo) -> None:
-    world, gate = make(plan(2, 3)), Gate(fifo)
+    world, gate = make(plan(2, 2)), Gate(fifo)
     agent = script(tmp_path / "agent", gate.body + GOOD)
     drive = Drive(world, agent, HOLD="2.*")
-    assert gate.words(3) == ["grow#2.1", "grow#2.2", "grow#2.3"]
+    assert gate.words(2) == ["grow#2.1", "grow#2.2"]
     os.kill(drive.pid, signal.SIGKILL)
     # Its agents live on and keep the pipe open, so only the process is waited for.
     assert drive._process.wait() == -signal.SIGKILL
-    assert len(left_running(world)) == 3
-    assert len(list((world.project.state / "drive").iterdir())) == 4
-    stranger = tmp_path / "stranger"  # a record that fits no process: nothing may be ended for it
-    stranger.write_text("")
-    code, text = run(world, agent, HOLD="")
+    assert len(left_running(world)) == 2
+    assert len(list((world.project.state / "drive").iterdir())) == 3
+    with _innocent(world) as stranger:
+        code, text = run(world, agent, HOLD="")
+        assert stranger.poll() is None
     assert code == 0, text
-    assert "complete: 6 of 6 done (3 integrated, 3 agent runs" in text
-    assert merged(world) == tickets(2, 3)
+    assert "complete: 4 of 4 done (2 integrated, 2 agent runs" in text
+    assert merged(world) == tickets(2, 2)
     assert not left_running(world)
     assert not list((world.project.state / "drive").iterdir())
+
+
+@contextmanager
+def _innocent(world: World) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that has the number of a dead agent, and nothing else of it."""
+    folder = world.project.state / "drive"
+    session = next(folder.glob("*.session.json"))
+    with subprocess.Popen(["sleep", "1000"], start_new_session=True) as stranger:
+        record = json.loads(session.read_bytes()) | {
+            "pid": stranger.pid,
+            "start_time": 1,
+            "variables": {"BATON_ASSIGNMENT": "none", "BATON_ATTEMPT": "1"},
+        }
+        (folder / session.name.replace(".session", ".drive-1-99")).write_text(json.dumps(record))
+        try:
+            yield stranger
+        finally:
+            stranger.kill()
 
 
 def test_a_killed_controller_call_loses_nothing(make: Make, tmp_path: Path, fifo: Fifo) -> None:
     """The interrupt comes while Baton itself runs a check that does not end."""
     gate = Gate(fifo)
-    check = f'sh -c \'if [ -n \\"$HOLD\\" ]; then echo check > {gate.ready}; read x < {gate.hold}; fi\''
+    check = f"sh -c 'if [ -n \\\"$HOLD\\\" ]; then echo check > {gate.ready}; read x < {gate.hold}; fi'"
     world = make(plan(1, 2), settings(check=check))
     agent = script(tmp_path / "agent")
     drive = Drive(world, agent, HOLD="yes")
@@ -271,15 +300,45 @@ def test_others_are_waited_for_or_not(make: Make, tmp_path: Path) -> None:
     assert text.splitlines()[-1].startswith("waiting: 0 of 2 done")
 
 
+def test_what_others_finish_is_waited_for(make: Make, tmp_path: Path) -> None:
+    world = make(plan(2, 1))
+    action = only(world.actions("somebody", 1))
+    world.bind(action, "helper")
+    drive = Drive(world, script(tmp_path / "agent"))
+    drive.says("waiting: agents are at work: grow#1.1 (claimed, helper)")
+    world.work(action)
+    world.seal(action)
+    world.reconcile(action)
+    assert drive.end() == 0, drive.text
+    assert "complete: 2 of 2 done" in drive.text
+    assert "1 agent run," in drive.text
+
+
+def test_a_reader_that_goes_away_ends_the_drive_in_order(make: Make, tmp_path: Path, fifo: Fifo) -> None:
+    world, gate = make(plan(2, 1)), Gate(fifo)
+    agent = script(tmp_path / "agent", f"{GOOD}{gate.body}")
+    command = [sys.executable, str(MAIN), "drive", world.change, "--agent", str(agent)]
+    environ = {**os.environ, "MARK": str(world.root), "HOLD": "2.*"}
+    with subprocess.Popen(command, cwd=world.root, stdout=subprocess.PIPE, env=environ) as drive:
+        assert drive.stdout is not None
+        assert drive.stdout.readline().startswith(b"drive grow")
+        drive.stdout.close()
+    assert drive.returncode == 1
+    assert not list((world.project.state / "drive").iterdir())
+    assert not [
+        ticket for ticket in ("1.1", "2.1") if world.ticket(ticket).get("assignment", {}).get("state") == "claimed"
+    ]
+
+
 def test_a_session_is_continued(make: Make, tmp_path: Path) -> None:
     """An answer that was never used is used now; a claim whose agent is not ours is handed out again."""
     world = make(plan(1, 2))
     agent = script(tmp_path / "agent")
-    first, _ = hand_outs(world.actions("mine"))
+    assert len(hand_outs(world.actions("mine"))) == 2
     code, text = run(world, agent, "--session", "mine")
     assert code == 0, text
-    assert "2 agent runs" in text
-    assert world.ticket("1.1")["attempt"] == first["attempt"] == 1
+    assert "(2 integrated, 2 agent runs" in text
+    assert "attempt" not in text
 
 
 def test_a_claim_without_an_agent_of_ours_is_lost_and_done_again(make: Make, tmp_path: Path) -> None:
@@ -288,7 +347,7 @@ def test_a_claim_without_an_agent_of_ours_is_lost_and_done_again(make: Make, tmp
     code, text = run(world, script(tmp_path / "agent"), "--session", "mine")
     assert code == 0, text
     assert "session mine has no agent on it here" in text
-    assert world.ticket("1.1")["attempt"] == 2
+    assert "integrated  1.1  Part 1 of 1  (0 s, attempt 2, again)" in text
 
 
 def test_an_agent_whose_ticket_is_taken_away_is_ended(make: Make, tmp_path: Path, fifo: Fifo) -> None:
@@ -304,7 +363,7 @@ def test_an_agent_whose_ticket_is_taken_away_is_ended(make: Make, tmp_path: Path
 def test_an_error_in_the_plan_waits_for_the_agents(make: Make, tmp_path: Path, fifo: Fifo) -> None:
     world, gate = make(plan(1, 2)), Gate(fifo)
     release = fifo("release")
-    drive = Drive(world, script(tmp_path / "agent", f"{GOOD}echo $name > {gate.ready}; read x < {release}"))
+    drive = Drive(world, script(tmp_path / "agent", f"{GOOD}echo $name > {gate.ready}; read x < {release} || :"))
     gate.words(2)
     before = world.tasks.read_bytes()
     world.tasks.write_bytes(before.replace(b"Part 1 of 1", b"Part 1 of 1 (after 1.1)"))
