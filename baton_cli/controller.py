@@ -165,6 +165,7 @@ class SessionController:
     def _prepare(self, work: Round) -> None:
         """Worktree and packet for each claim of this session that was never handed out."""
         work.prepared = []
+        prepare.mend(self.context, [action["assignment_id"] for action in work.pending])
         if work.change.paused is not None or work.pending:
             return
         views = self._views(work)
@@ -226,9 +227,7 @@ class SessionController:
 
     def release(self, change: str, session: str) -> int:
         """A session is gone: what it had claimed goes back, as with `take_over`. How much stays, being sealed just now."""
-        recover.expire(self.context, change, session)
-        claimed = assignments.of_change(self.context.store, change, [State.CLAIMED])
-        return sum(1 for item in claimed if item.attempt.session == session)
+        return recover.release(self.context, change, session)
 
     def seal(self, assignment_id: str, authority: Authority) -> dict[str, Any]:
         """Run the packet's checks and keep the receipt, as `baton.seal/1`."""

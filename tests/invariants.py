@@ -66,11 +66,11 @@ def check(world: World, before: Checkout | None = None, *, edited: bool = False)
     _left_overs(world)
 
 
-def ticks(world: World, before: bytes, *, untick: bool = False) -> None:
-    """After a call that ticks: what it wrote into tasks.md (`before`: the bytes it found), and that nothing is missing.
+def ticks(world: World, before: bytes, *, everything: bool = False, untick: bool = False) -> None:
+    """After a call: what it wrote into tasks.md (`before`: the bytes it found).
 
-    Only boxes changed; each new tick is that of a ticket whose very text is finished and which is told apart; every
-    such ticket is ticked; nothing was un-ticked (but by `reopen`).
+    Only boxes changed; each new tick is that of a ticket whose very text is finished and which is told apart; nothing
+    was un-ticked (but by `reopen`). With `everything` (after `actions`), every such ticket is ticked.
     """
     was, now = tasks.parse(before), tasks.parse(world.tasks.read_bytes())
     assert was.digest == now.digest, "more than boxes was written"
@@ -98,7 +98,7 @@ def ticks(world: World, before: bytes, *, untick: bool = False) -> None:
         }
     for old, new in zip(was.tickets, now.tickets, strict=True):
         if new.position in finished:
-            assert new.done, f"{new.id or new.title} is finished and not ticked"
+            assert new.done or not everything, f"{new.id or new.title} is finished and not ticked"
         else:
             for box, other in zip(old.boxes, new.boxes, strict=True):
                 assert box.done or not other.done, f"{new.id or new.title} was ticked and is not finished"

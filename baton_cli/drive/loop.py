@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from baton_cli import context as contexts
-from baton_cli.controller import SessionController
 from baton_cli.core.actions import HAND_OUTS
 from baton_cli.core.lifecycle import Terminal
-from baton_cli.drive.board import Board, Event, Tell
+from baton_cli.drive.board import Board, Tell
 from baton_cli.drive.child import Child
 from baton_cli.drive.crew import Crew
+from baton_cli.drive.desk import Desk
 from baton_cli.drive.order import Order
 from baton_cli.drive.records import Records
 from baton_cli.drive.results import Results, waiting_for
 from baton_cli.drive.stopping import Interrupted, Stop
 from baton_cli.drive.ticker import Ticker
 from baton_cli.errors import BatonError
-from baton_cli.observer import Observer
-from baton_cli.output import ReaderGone
 from baton_cli.project import Project
 
 SCHEMA = "baton.drive/1"
+OVER = ("stale_claim", "unknown_assignment", "bound")  # errors after which a notice has no addressee any more
 SHORTEST, LONGEST = 1.0, 10.0  # seconds between two questions while others hold what we wait for
-Value = TypeVar("Value")
 Answer = Mapping[str, Any]
 
 
@@ -38,15 +34,13 @@ class Driver:
         self.project, self.order, self.board = project, order, board
         self.records = Records(project)
         self.session = self.records.name if order.session == "new" else order.session
-        self.crew = Crew(project, order, self.records, board, self.say)
-        self.results = Results(board, self.say)
-        self.stop = Stop(self.crew.stop, self.crew.kill)
-        self._tell = tell
-        self._unheard: Exception | None = None
+        self.desk = Desk(project, board, tell)
+        self.crew = Crew(project, order, self.records, board, self.desk.say)
+        self.results = Results(board, self.desk.say)
+        self.stop = self.desk.stop = Stop(self.crew.stop, self.crew.kill)
         self._answer: dict[str, Any] = {}
         self._before = 0  # tickets that were integrated when this drive began
         self._pause = SHORTEST
-        self._told: set[str] = set()
         self._ended: list[Child] = []  # not reconciled yet
         self._dead: list[tuple[Path, str, str]] = []
 
@@ -54,7 +48,7 @@ class Driver:
         """Drive, and settle everything before returning, as `baton.drive/1`. Its state is complete, blocked, waiting or
         interrupted. A second interrupt leaves at once, as a kill would; the next drive settles what is left."""
         begun = time.monotonic()
-        with self.opened():  # makes the state folder; a project that cannot be used is refused here
+        with self.desk.opened():  # makes the state folder; a project that cannot be used is refused here
             self.records.announce(self.order.change, self.session)
         with self.stop, Ticker(self.project, self.crew, self.order.time_limit):
             try:
@@ -65,47 +59,30 @@ class Driver:
                 self._settle()
                 raise
             self._settle()
-        if self._unheard is not None:
-            raise self._unheard
+        if self.desk.unheard is not None:
+            raise self.desk.unheard
         return self._summary(state, time.monotonic() - begun)
-
-    def say(self, event: Event) -> None:
-        """Tell an event. When nobody can hear it any more (a closed pipe or terminal), that is the end, an orderly one."""
-        if self._unheard is None:
-            try:
-                self._tell(event)
-            except (ReaderGone, OSError, BatonError) as error:
-                self._unheard = error
-                self.stop.request()
-
-    def note(self, text: str) -> None:
-        """Say something, once."""
-        if text not in self._told:
-            self._told.add(text)
-            self.say({"event": "note", "text": text})
 
     # -- the loop -----------------------------------------------------------------------------------------------
 
     def _drive(self) -> str:
-        self._before = self._status()["integrated"]
+        self._before = self.desk.progress(self.order.change)["integrated"]
         for said in self.records.end_orphans():
-            self.note(said)
+            self.desk.note(said)
         self._dead = self.records.dead_sessions()
-        self.say({"event": "begin", "change": self.order.change, "session": self.session})
+        self.desk.say({"event": "begin", "change": self.order.change, "session": self.session})
         while True:
-            self._release_dead()
             answer = self._actions()
             handed = [action for action in answer.get("actions", ()) if action["kind"] in HAND_OUTS]
             self._start(handed)
-            if self.results.open and answer:
-                with self.opened() as controls:
-                    self.results.settle(controls, handed, answer.get("notices", ()))
+            if answer:
+                self._tell_results(handed, answer.get("notices", ()))
             if self._lost(answer) or (handed and self.crew.free and self._more_in_flight(answer)):
                 continue  # in the second case something was claimed for which the answer had no room
             if answer and not handed and not self.crew.running:
                 if answer["state"] != "active":
                     return str(answer["state"])
-                self.note(waiting_for(answer))
+                self.desk.note(waiting_for(answer))
                 if not self.order.wait:
                     return "waiting"
             self._await(self._patience(answer))
@@ -113,16 +90,19 @@ class Driver:
     def _actions(self) -> dict[str, Any]:
         """The next answer. While agents run, an error waits for them (their work counts) and the answer is empty."""
         try:
-            answer = self.call(lambda controls: controls.actions(self.order.change, self.session, self.order.parallel))
+            self._release_dead()
+            answer = self.desk.call(
+                lambda controls: controls.actions(self.order.change, self.session, self.order.parallel)
+            )
         except BatonError as error:
             if not self.crew.running:
                 raise
-            self.note(f"{error.message} ({error.hint})")
+            self.desk.note(f"{error.message} ({error.hint})")
             return {}
         self._answer = answer
         self.board.progress(answer["progress"])
         for notice in answer.get("notices", ()):
-            self.note(notice)
+            self.desk.note(notice)
         return answer
 
     def _more_in_flight(self, answer: Answer) -> bool:
@@ -130,7 +110,8 @@ class Driver:
 
     def _patience(self, answer: Answer) -> float | None:
         """How many seconds to wait before asking again. None: nothing can change until an agent of ours ends."""
-        if self.crew.running and answer and not (self.crew.free and self._more_in_flight(answer)):
+        others = not answer or self._ended or (self.crew.free and self._more_in_flight(answer))
+        if self.crew.running and not others:
             return None
         pause, self._pause = self._pause, min(2 * self._pause, LONGEST)
         return pause
@@ -139,13 +120,10 @@ class Driver:
         """Start an agent for each action, then bind them."""
         children = []
         for action in handed:
-            while (old := self.crew.of(action["assignment_id"])) is not None:
-                # Its claim ran out while this machine slept: there must not be two agents in one worktree.
-                old.stop(Terminal.STOPPED, "its lease ran out")
-                self._await(None)
-            if self.stop.requested:
-                raise Interrupted
-            child = self.crew.start(action)
+            child = self.crew.of(action["assignment_id"])
+            if child is None or child.token != action["claim_token"]:  # the same token: it could not be bound before
+                self._make_room(action["assignment_id"])
+                child = self.crew.start(action)
             if child.failure:
                 self._reconcile(child)
             else:
@@ -153,17 +131,31 @@ class Driver:
         for child in children:
             self._bind(child)
 
+    def _make_room(self, assignment: str) -> None:
+        """Wait for a slot: an agent that has sealed holds no claim any more and may still run. One whose claim ran out
+        while this machine slept is ended: there must not be two in one worktree."""
+        while (old := self.crew.of(assignment)) is not None or not self.crew.free:
+            if old is not None:
+                old.stop(Terminal.STOPPED, "its lease ran out")
+            self._await(None)
+        if self.stop.requested:
+            raise Interrupted
+
     def _bind(self, child: Child) -> None:
         try:
-            self.call(lambda controls: controls.bind(child.assignment, child.token, child.agent))
-        except BatonError as refusal:  # somebody took the ticket meanwhile
-            child.stop(Terminal.STOPPED, refusal.message)
+            self.desk.call(lambda controls: controls.bind(child.assignment, child.token, child.agent))
+        except BatonError as refusal:
+            self.desk.note(f"{refusal.message} ({refusal.hint})")
+            if refusal.code in OVER:  # somebody took the ticket meanwhile
+                child.stop(Terminal.STOPPED, refusal.message)
 
     def _await(self, timeout: float | None) -> None:
         """Wait until an agent has ended, the time is over or the end is asked for. All that have ended are reconciled."""
-        self._ended += self.crew.wait(timeout)
-        while self._ended:
+        ended = self.crew.wait(timeout)
+        if ended:
             self._pause = SHORTEST
+        self._ended += ended
+        for _ in range(len(self._ended)):
             self._reconcile(self._ended.pop(0))
         if self.stop.requested:
             raise Interrupted
@@ -173,10 +165,14 @@ class Driver:
         terminal, why = child.ending()
         note = why or child.said()
         try:
-            settled = self.call(
+            settled = self.desk.call(
                 lambda controls: controls.reconcile(child.assignment, child.token, terminal, child.agent, note)
             )
         except BatonError as refusal:
+            if refusal.code not in OVER:  # a broken baton.toml, say: nothing about this agent, so once more later
+                self.desk.note(f"{refusal.message} ({refusal.hint})")
+                self._ended.append(child)
+                return
             settled = {"state": "refused", "detail": refusal.message}
         except Interrupted:
             self.results.defer(child)
@@ -197,22 +193,22 @@ class Driver:
         self._dead = left
 
     def _release(self, change: str, session: str) -> int:
-        return self.call(lambda controls: controls.release(change, session))
+        return self.desk.call(lambda controls: controls.release(change, session))
 
     def _lost(self, answer: Answer) -> bool:
         """Claims of a continued session whose agents are not ours: nobody here would learn of their end."""
-        found = False
+        found, ours = False, {child.assignment for child in (*self.crew.running.values(), *self._ended)}
         for action in answer.get("actions", ()):
             for item in action["in_flight"] if action["kind"] == "wait" else ():
-                if isinstance(item, dict) and "claim_token" in item and self.crew.of(item["assignment_id"]) is None:
-                    found = True
-                    self._give_up(item)
+                if isinstance(item, dict) and "claim_token" in item and item["assignment_id"] not in ours:
+                    found = self._give_up(item) or found
         return found
 
-    def _give_up(self, claim: Answer) -> None:
-        self.note(f"{claim['ticket']}: session {self.session} has no agent on it here, so it is handed out again")
-        self.call(
-            lambda controls: controls.reconcile(claim["assignment_id"], claim["claim_token"], Terminal.LOST),
+    def _give_up(self, claim: Answer) -> bool:
+        self.desk.note(f"{claim['ticket']}: session {self.session} has no agent on it here, so it is handed out again")
+        assignment, token = claim["assignment_id"], claim["claim_token"]
+        return self._try(
+            lambda: self.desk.call(lambda controls: controls.reconcile(assignment, token, Terminal.LOST)),
         )
 
     # -- the end ------------------------------------------------------------------------------------------------
@@ -220,15 +216,19 @@ class Driver:
     def _settle(self) -> None:
         """End and reconcile what runs, give back what is claimed. Then nothing of this drive is left."""
         self.crew.stop()
-        while self._ended or self.crew.running:
-            self._ended += self.crew.wait(None) if self.crew.running else []
-            while self._ended:
-                self._try(lambda: self._reconcile(self._ended.pop(0)))
-        if self.results.open:
-            with self.opened() as controls:
-                self.results.settle(controls, (), (), last=True)
+        while self.crew.running:
+            self._ended += self.crew.wait(None)
+        for _ in range(len(self._ended)):
+            self._try(lambda: self._reconcile(self._ended.pop(0)))
+        self._tell_results((), (), last=True)
         if self._try(lambda: self._release(self.order.change, self.session)):
             self.records.retire()
+
+    def _tell_results(self, handed: Sequence[Answer], notices: Sequence[str], *, last: bool = False) -> None:
+        if self.results.open:
+            self._try(
+                lambda: self.desk.call(lambda controls: self.results.settle(controls, handed, notices, last=last))
+            )
 
     def _try(self, step: Callable[[], object]) -> bool:
         """Whether a step of the end went well; one that did not is left to the next drive."""
@@ -237,7 +237,7 @@ class Driver:
         except Interrupted:
             return False
         except BatonError as error:
-            self.note(error.message)
+            self.desk.note(error.message)
             return False
         return True
 
@@ -261,31 +261,7 @@ class Driver:
         """The newest counts: those of the last answer, unless agents were stopped since."""
         if state == "interrupted":
             try:
-                return self._status()
+                return self.desk.progress(self.order.change)
             except BatonError:
                 pass
         return dict(self._answer.get("progress", {}))
-
-    def _status(self) -> dict[str, int]:
-        with contexts.opened(self.project, create=False) as surroundings:
-            return dict(Observer(surroundings).status(self.order.change)["changes"][0]["progress"])
-
-    # -- calls --------------------------------------------------------------------------------------------------
-
-    @contextmanager
-    def opened(self) -> Iterator[SessionController]:
-        """The controller, with a context of its own for each call."""
-
-        def doing(text: str) -> None:
-            self.board.doing = text
-
-        with contexts.opened(self.project, create=True, progress=doing) as surroundings:
-            yield SessionController(surroundings)
-
-    def call(self, verb: Callable[[SessionController], Value]) -> Value:
-        """One verb of the protocol."""
-        try:
-            with self.stop.interruptible(), self.opened() as controls:
-                return verb(controls)
-        finally:
-            self.board.doing = ""

@@ -66,7 +66,7 @@ class Records:
         """End the agents that a killed drive left running; what could not be ended for certain, in words."""
         left = []
         for path, found in self._all("drive-*"):
-            if path.name.endswith(f".session{SUFFIX}") or not dead(found["drive"]):
+            if not dead(found["drive"]):
                 continue
             if _end_orphan(found):
                 path.unlink(missing_ok=True)

@@ -63,6 +63,16 @@ def _placed(path: Path) -> tuple[tuple[str, ...], str]:
     return state.ignored, state.ignored_digest
 
 
+def mend(context: Context, assignment_ids: Sequence[str]) -> None:
+    """Before claims are handed out once more as they were: put a worktree back that was deleted meanwhile."""
+    for name in assignment_ids:
+        assignment = assignments.get(context.store, name)
+        path = context.worktree(assignment.worktree)
+        if not path.exists():
+            with locks.assignment_lock(context.project, name, wait=True):
+                _mend(context, assignment, path)
+
+
 def _log(context: Context, assignment: Assignment) -> Path:
     return context.project.logs / f"{assignment.id}-{assignment.attempt.number}.log"
 

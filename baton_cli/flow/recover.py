@@ -119,6 +119,13 @@ def expire(context: Context, change: str, take_over: str | None) -> tuple[Assign
     return tuple(item for item in expired if item is not None)
 
 
+def release(context: Context, change: str, session: str) -> int:
+    """End the claims of a session that is gone; how many are left, because somebody seals them just now."""
+    expire(context, change, session)
+    left = assignments.of_change(context.store, change, [State.CLAIMED])
+    return sum(1 for assignment in left if assignment.attempt.session == session)
+
+
 def _renewed(context: Context, assignment: Assignment) -> bool:
     """New commits or changed files since the last evidence renew a lease."""
     seen = activity.last_activity(context, assignment)

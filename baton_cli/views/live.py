@@ -135,7 +135,7 @@ def summary(answer: Value) -> str:
         (
             f"{answer['integrated']} integrated",
             count(answer["attempts"], "agent run"),
-            f"{answer['started']} tickets" if answer["started"] != answer["attempts"] else "",
+            count(answer["started"], "ticket") if answer["started"] != answer["attempts"] else "",
             span(answer["seconds"]),
         )
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -192,3 +193,69 @@ def test_keys_are_ids_where_unique_and_labels_elsewhere() -> None:
 def test_a_label_stays_with_its_ticket() -> None:
     document = parse(plan("1.1 a", "b", "c").encode())
     assert keys("ch", document, [2, 1, None], 3) == (("ch#1.1", "ch#L1", "ch#L3"), (2, 1, 3))
+
+
+class Book:
+    """What the store keeps from revision to revision, without a store."""
+
+    def __init__(self) -> None:
+        self.known: list[KnownTicket] = []
+        self.next = 0
+
+    def read(self, *lines: str) -> tuple[Matching, list[int]]:
+        """Match a revision and record it; the matching and the ticket ids by position."""
+        document = parse(plan(*lines).encode())
+        found = match(self.known, document)
+        rows, given = [], []
+        for ticket, known in zip(document.tickets, found.ticket_ids, strict=True):
+            given.append(self.next if known is None else known)
+            self.next += known is None
+            (row,) = known_from(parse(plan(ticket.text).encode()), given[-1])
+            title = document.sections[ticket.section].title
+            rows.append(replace(row, section_title=title, stands_in=ticket.position in found.ambiguous))
+        rest = [one for one in self.known if one.ticket_id not in given and not one.stands_in]
+        rest = [replace(one, present=False, unsure=one.ticket_id in found.unsure) for one in rest]
+        self.known = rows + sorted(rest, key=lambda one: one.ticket_id)
+        return found, given
+
+
+def test_what_is_ambiguous_stays_so_until_the_texts_tell_it_apart() -> None:
+    book = Book()
+    book.read("mow the lawn", "sweep")
+    found, given = book.read("mow the lawn", "mow the lawn", "sweep")
+    assert (found.ambiguous, found.unsure, found.removed, given) == ((0, 1), (0,), (), [2, 3, 1])
+    found, given = book.read("mow the lawn", "mow the lawn", "sweep", "dust")
+    assert (found.ambiguous, found.unsure, given) == ((0, 1), (0,), [2, 3, 1, 4])
+    found, given = book.read("mow the lawn", "mow the small lawn", "sweep", "dust")
+    assert (found.ambiguous, found.unsure, given) == ((), (), [0, 5, 1, 4])
+
+
+def test_a_copy_that_goes_again_leaves_the_ticket_and_one_that_goes_altogether_takes_it_along() -> None:
+    book = Book()
+    book.read("mow the lawn now")
+    book.read("mow the lawn now", "mow the lawn now")
+    assert book.read("mow the lawn now")[1] == [0]
+    book.read("mow the lawn now", "mow the lawn now")
+    assert book.read("sweep")[0].removed == (0,)
+    assert book.read("mow the lawn now")[1] == [0]
+
+
+def test_copies_with_new_ids_of_their_own_are_new_but_not_without_a_look_at_them() -> None:
+    book = Book()
+    book.read("3.1 mow")
+    assert book.read("1.1 mow", "1.2 mow")[0].ambiguous == (0, 1)
+    assert book.read("1.1 mow", "1.2 mow", "sweep")[0].ambiguous == (0, 1)
+    found, given = book.read("1.3 mow", "1.4 mow", "sweep")
+    assert (found.ambiguous, found.removed, given) == ((), (0,), [4, 5, 3])
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(LINES, max_size=9), min_size=1, max_size=6))
+def test_a_revision_read_twice_says_the_same(revisions: list[list[str]]) -> None:
+    book = Book()
+    for lines in revisions:
+        first, given = book.read(*lines)
+        again, same = book.read(*lines)
+        assert (again.ambiguous, again.unsure, again.removed, same) == (first.ambiguous, first.unsure, (), given)
+        assert not {*first.unsure, *first.removed} & {*given}
+        assert len(set(given)) == len(given)

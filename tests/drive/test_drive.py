@@ -149,7 +149,7 @@ def test_an_agent_that_never_works_blocks_the_change(make: Make, tmp_path: Path)
     world = make(plan(2, 1), settings("[limits]\nattempts = 2\n"))
     code, text = run(world, script(tmp_path / "agent", "exit 0"))
     assert code == 1
-    assert "blocked: 0 of 2 done (0 integrated, 2 agent runs, 1 tickets" in text
+    assert "blocked: 0 of 2 done (0 integrated, 2 agent runs, 1 ticket," in text
     assert "! exhausted  1.1" in text
     assert "retry" in text.splitlines()[-1]
     assert world.ticket("1.1")["assignment"]["state"] == "exhausted"
@@ -360,6 +360,34 @@ def test_an_agent_whose_ticket_is_taken_away_is_ended(make: Make, tmp_path: Path
     assert "abandoned   1.1" in drive.text
 
 
+def test_an_agent_that_lingers_after_its_seal_keeps_its_slot(make: Make, tmp_path: Path, fifo: Fifo) -> None:
+    """Its claim is settled, so two more tickets are handed out while only one slot is free."""
+    world, gate = make(plan(1, 4)), Gate(fifo)
+    first, second, third = fifo("first"), fifo("second"), fifo("third")
+    body = f"""{GOOD}
+case $name in
+    1.1) eval "$BATON_SEAL"; echo "sealed" > {gate.ready}; read x < {first};;
+    1.2) read x < {second};;
+    1.3) echo "$name-$BATON_SLOT" > {gate.ready}; read x < {third};;
+    1.4) echo "$name-$BATON_SLOT" > {gate.ready};;
+esac
+"""
+    drive = Drive(world, script(tmp_path / "agent", body), "--parallel", "2")
+    assert gate.words(1) == ["sealed"]
+    _let_go(second)
+    assert gate.words(1) == ["1.3-1"]
+    _let_go(first)
+    assert gate.words(1) == ["1.4-0"]
+    _let_go(third)
+    assert drive.end() == 0, drive.text
+    assert merged(world) == tickets(1, 4)
+
+
+def _let_go(fifo: Path) -> None:
+    with fifo.open("w") as file:
+        file.write("go\n")
+
+
 def test_an_error_in_the_plan_waits_for_the_agents(make: Make, tmp_path: Path, fifo: Fifo) -> None:
     world, gate = make(plan(1, 2)), Gate(fifo)
     release = fifo("release")
@@ -367,8 +395,7 @@ def test_an_error_in_the_plan_waits_for_the_agents(make: Make, tmp_path: Path, f
     gate.words(2)
     before = world.tasks.read_bytes()
     world.tasks.write_bytes(before.replace(b"Part 1 of 1", b"Part 1 of 1 (after 1.1)"))
-    with release.open("w") as file:
-        file.write("go\n")
+    _let_go(release)
     assert drive.end() == 1, drive.text
     assert "error: " in drive.text
     world.tasks.write_bytes(before)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -628,3 +629,26 @@ def test_no_edit_at_all_says_nothing(world: World) -> None:
     assert world.actions()["actions"] == first["actions"]
     assert kinds(first) == ["dispatch", "dispatch"]
     assert "notices" not in first
+
+
+# -- worktrees deleted behind our back --------------------------------------------------------------------------------
+
+
+def test_a_worktree_deleted_before_its_answer_was_seen_is_put_back(world: World) -> None:
+    first = hand_outs(world.actions())[0]
+    shutil.rmtree(first["cwd"])
+    again = hand_outs(world.actions())[0]
+    assert again == first
+    assert world.finish(again)["state"] == "integrated"
+    invariants.check(world)
+
+
+def test_a_deleted_worktree_does_not_stop_its_lease_from_running_out(world: World) -> None:
+    first = bring(world, "claimed")
+    head = run_git(world.root, "rev-parse", first["branch"])
+    shutil.rmtree(first["cwd"])
+    world.clock.seconds += 3 * 3600
+    again = next(item for item in hand_outs(world.actions("s2")) if item["ticket"] == first["ticket"])
+    assert (again["kind"], again["assignment_id"]) == ("recover", first["assignment_id"])
+    assert run_git(Path(again["cwd"]), "rev-parse", "HEAD") == head
+    invariants.check(world)

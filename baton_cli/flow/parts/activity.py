@@ -31,10 +31,13 @@ def mark(context: Context, assignment: Assignment) -> tuple[str | None, str]:
 
 
 def has_moved(context: Context, assignment: Assignment) -> bool:
-    """Whether the worktree has a commit or a changed file that it had not when this attempt was handed out."""
+    """Whether the worktree has a commit or a changed file that it had not when this attempt was handed out.
+
+    One that is gone shows no life: somebody deleted it, which may have been anybody.
+    """
     attempt = assignment.attempt
     head, dirty = mark(context, assignment)
-    return head != attempt.start_head or dirty != (attempt.start_dirty or "")
+    return head is not None and (head != attempt.start_head or dirty != (attempt.start_dirty or ""))
 
 
 def last_activity(context: Context, assignment: Assignment) -> float | None:

@@ -1,0 +1,70 @@
+"""The two lines out of a drive: to the controller, one call at a time, and to whoever listens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from baton_cli import context as contexts
+from baton_cli.controller import SessionController
+from baton_cli.drive.board import Board, Event, Tell
+from baton_cli.drive.stopping import Stop
+from baton_cli.errors import BatonError
+from baton_cli.observer import Observer
+from baton_cli.output import ReaderGone
+from baton_cli.project import Project
+
+Value = TypeVar("Value")
+
+
+class Desk:
+    """Used by the main thread alone."""
+
+    def __init__(self, project: Project, board: Board, tell: Tell) -> None:
+        self.stop: Stop | None = None
+        self.unheard: Exception | None = None
+        self._project, self._board, self._tell = project, board, tell
+        self._told: set[str] = set()
+
+    def say(self, event: Event) -> None:
+        """Tell an event. When nobody can hear it any more (a closed pipe or terminal), that is the end, an orderly one."""
+        if self.unheard is None:
+            try:
+                self._tell(event)
+            except (ReaderGone, OSError, BatonError) as error:
+                self.unheard = error
+                if self.stop is not None:
+                    self.stop.request()
+
+    def note(self, text: str) -> None:
+        """Say something, once."""
+        if text not in self._told:
+            self._told.add(text)
+            self.say({"event": "note", "text": text})
+
+    @contextmanager
+    def opened(self) -> Iterator[SessionController]:
+        """The controller, with a context of its own for each call."""
+
+        def doing(text: str) -> None:
+            self._board.doing = text
+
+        with contexts.opened(self._project, create=True, progress=doing) as surroundings:
+            yield SessionController(surroundings)
+
+    def call(self, verb: Callable[[SessionController], Value]) -> Value:
+        """One verb of the protocol. Once the end was asked for, it may be interrupted."""
+        try:
+            if self.stop is None:
+                with self.opened() as controls:
+                    return verb(controls)
+            with self.stop.interruptible(), self.opened() as controls:
+                return verb(controls)
+        finally:
+            self._board.doing = ""
+
+    def progress(self, change: str) -> dict[str, int]:
+        """The counts of a change as they are now."""
+        with contexts.opened(self._project, create=False) as surroundings:
+            return dict(Observer(surroundings).status(change)["changes"][0]["progress"])
