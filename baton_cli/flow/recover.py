@@ -194,7 +194,8 @@ def _clear(context: Context, assignment: Assignment) -> str | None:
     ref = f"refs/heads/{assignment.branch}"
     tip = repo.refs(repository, ref).get(ref)
     kept = None
-    if tip is not None and tip != assignment.sealed_head:
+    merged = assignment.integrated_commit or assignment.sealed_head or ""
+    if tip is not None and tip != assignment.sealed_head and not repo.is_ancestor(repository, tip, merged):
         kept = f"{assignment.branch} has commits that are not integrated"
     elif path.exists():
         kept = _holds(assignment, path) or (None if worktree.remove(repository, path) else "git refused to remove it")
