@@ -19,6 +19,7 @@ class Verb(NamedTuple):
 
 PLAN = "Plan"
 PROTOCOL = "Protocol (called by the agent session, in this order)"
+SERVE = "Serve"
 LOOK = "Look"
 DECIDE = "Decide (who and why are recorded, no work is deleted)"
 
@@ -31,6 +32,7 @@ VERBS: dict[str, Verb] = {
     "bind": Verb("bind", "Record which agent works on an assignment.", PROTOCOL),
     "seal": Verb("seal", "Run the checks of an assignment and write its receipt.", PROTOCOL),
     "reconcile": Verb("reconcile", "Settle an attempt after its agent has ended.", PROTOCOL),
+    "mcp": Verb("mcp", "Serve MCP clients: the protocol as tools.", SERVE),
     "status": Verb("status", "Show where a change stands and what needs a person.", LOOK),
     "diff": Verb("diff", "Show what a ticket's worker has done so far.", LOOK),
     "log": Verb("log", "Show what happened, event by event.", LOOK),

@@ -47,7 +47,7 @@ def cut(value: Any, items: int, characters: int) -> Any:
     """The value without what is empty, its lists and texts cut."""
     if isinstance(value, dict):
         inside = {key: cut(inner, items, characters) for key, inner in value.items()}
-        return {key: inner for key, inner in inside.items() if inner not in (None, False, "", [], {}) or inner == 0}
+        return {key: inner for key, inner in inside.items() if inner is not False and inner not in (None, "", [], {})}
     if isinstance(value, list):
         more = [f"and {len(value) - items} more"] if len(value) > items else []
         return [cut(inner, items, characters) for inner in value[:items]] + more

@@ -1,0 +1,1 @@
+"""Baton for MCP clients: four tools over standard input and output (`baton mcp`)."""
