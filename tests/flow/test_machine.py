@@ -70,6 +70,7 @@ class Walk:
         self.cut: list[str] = []
         self.log: list[str] = []
         self.refused: Counter[str] = Counter()
+        self.seen: Counter[str] = Counter()
         self.number = 0
 
     # -- steps --------------------------------------------------------------------------------------------------
@@ -111,10 +112,13 @@ class Walk:
             PLAN_ERRORS, lambda: self.world.actions(who, capacity=capacity, take_over=take_over), everything=True
         )
         if answer is not None:
+            self.seen.update(item["kind"] for item in answer["actions"])
             self.log[-1] += f" -> {[item['kind'] for item in answer['actions']]} {answer.get('notices', '')}"
             invariants.settled(self.world)
             for action in hand_outs(answer):
                 self.handed[action["assignment_id"]] = action
+        elif session is None and self.dice.random() < 0.5:
+            self.repair_plan()
         return answer
 
     def pick(self) -> dict[str, Any] | None:
@@ -155,7 +159,11 @@ class Walk:
             self.call(REFUSALS, lambda: self.world.reconcile(action, terminal))
 
     def finish(self, action: dict[str, Any] | None = None) -> None:
-        """A good agent: it repairs what it finds, commits, seals, and its session reconciles."""
+        """A good agent: it repairs what it finds, commits, seals, and its session reconciles.
+
+        In the middle of a walk (no `action` given) its work may be green alone and not beside that of another.
+        """
+        odd = self.dice.choice(["shared", "left", "left", "right", "own"]) if action is None else "shared"
         action = action or self.pick()
         if action is None:
             return
@@ -166,7 +174,8 @@ class Walk:
             run_git(place, "rm", "-q", "-f", "--ignore-unmatch", "red", "left", "right")
             for name in ("red", "left", "right"):
                 (place / name).unlink(missing_ok=True)
-            write_files(place, {"shared": f"{self.number}\n", f"own-{self.number}": ""})
+            conflicts = run_git(place, "ls-files", "--unmerged")
+            write_files(place, {"shared" if conflicts else odd: f"{self.number}\n", f"own-{self.number}": ""})
             run_git(place, "add", "-A")
             run_git(place, "commit", "-q", "-m", "repair")
             if self.call(REFUSALS, lambda: self.world.seal(action)) is None:
@@ -287,10 +296,7 @@ class Walk:
         for _ in range(60):
             answer = self.ask("s1")
             if answer is None:
-                blocks = [self.without_after(block) for block in self.blocks()]
-                if not self.document().boxes:
-                    blocks.append("- [ ] 7.7 Sweep the whole place\n")
-                self.save(blocks, "the plan is repaired")
+                self.repair_plan()
             elif handed := hand_outs(answer):
                 for action in handed:
                     self.finish(action)
@@ -299,6 +305,12 @@ class Walk:
             else:
                 return answer
         raise AssertionError("no end")
+
+    def repair_plan(self) -> None:
+        blocks = [self.without_after(block) for block in self.blocks()]
+        if not self.document().boxes:
+            blocks.append("- [ ] 7.7 Sweep the whole place\n")
+        self.save(blocks, "the plan is repaired")
 
     def without_after(self, block: str) -> str:
         first, mark, rest = block.partition("\n")
@@ -339,4 +351,4 @@ def test_any_walk_keeps_every_promise(
         print(f"seed {seed}:", *walk.log, walk.world.tasks.read_text(), sep="\n")
         raise
     seconds = (time.monotonic() - began) / len(walk.log)
-    print(f"seed {seed}: {len(walk.log)} steps, {seconds:.2f} s each, refused {dict(walk.refused)}")
+    print(f"seed {seed}: {len(walk.log)} steps, {seconds:.2f} s each, {dict(walk.seen)}, refused {dict(walk.refused)}")

@@ -162,6 +162,21 @@ def test_ambiguity_is_kept_with_the_revision_only(store: Store) -> None:
     assert [ambiguous for _, _, ambiguous in present(store)] == [False, False, False]
 
 
+def test_what_an_ambiguous_line_may_be_is_kept_until_the_next_revision(store: Store) -> None:
+    first = list(record(store, make_plan(TEXT)).values())
+    plan = make_plan(TEXT, ambiguous=[1])
+    rows = ticket_rows(plan, [first[0], None, first[2]])
+    with store.transaction():
+        _, ids = plans.record_revision(store, CHANGE, "digest", b"text", rows, 1.0, [first[1]])
+    assert plans.unsure_tickets(store, CHANGE) == {first[1]}
+    known = {one.ticket_id: (one.present, one.unsure, one.stands_in) for one in plans.known_tickets(store, CHANGE)}
+    assert known[first[1]] == (False, True, False)
+    assert known[ids[1]] == (True, False, True)
+    record(store, make_plan(TEXT), first)
+    assert plans.unsure_tickets(store, CHANGE) == set()
+    assert ids[1] not in {one.ticket_id for one in plans.known_tickets(store, CHANGE)}, "what stood in is no ticket"
+
+
 def test_labels_are_never_used_twice_even_when_their_tickets_are_gone(store: Store) -> None:
     plan = make_plan(TEXT)
     assert plans.next_label(store, CHANGE) == 1
