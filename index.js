@@ -8,7 +8,6 @@ export const inject = ['skills', 'tools']
 
 const LAUNCHER = fileURLToPath(new URL('./baton', import.meta.url))
 const SKILLS = fileURLToPath(new URL('./skills', import.meta.url))
-const FIRST_TOOL = 'mcp__baton__actions' // every run begins with it
 const BOOT_WAIT_MS = 120_000 // the first start installs packages: DSH waits this long for it, then boots in any case
 const CALL_MS = 3_600_000 // a call may merge and run checks
 
@@ -45,34 +44,33 @@ function prepare(ctx, python) {
 export async function apply(ctx, config) {
   if (config?.python) process.env.BATON_PYTHON = config.python // reaches the seal commands of children, too
   const python = process.env.BATON_PYTHON || (process.platform === 'win32' ? 'python' : 'python3')
-  const complain = (problem) => process.stderr.write(`baton: its tools are not available: ${problem}\n`)
   const [skills, mcp] = await Promise.all(['skill-filesystem', 'mcp-client'].map((id) => inBox(ctx, `@deepseek-ai/dsh-${id}`)))
   await ctx.plugin(skills, { providerName: 'baton', includeDefaultRoots: false, customSkillDirs: [SKILLS] })
 
-  let preparing = prepare(ctx, python)
-  const late = new Promise((done) => setTimeout(done, BOOT_WAIT_MS, 'its Python environment is still being made').unref())
-  const mount = async () => {
-    await ctx.plugin(mcp, {
+  let trying, mounted // one attempt at a time; a mounted client looks after its server by itself
+  const start = async () => {
+    const problem = mounted ? undefined : await prepare(ctx, python)
+    if (problem !== undefined) return problem
+    await (mounted ??= ctx.plugin(mcp, {
       transport: 'stdio', serverName: 'baton', command: python, args: [LAUNCHER, 'mcp'],
       toolCallTimeoutMs: config?.toolCallTimeoutMs ?? CALL_MS, failOnStartupError: false,
-    })
-    if (ctx.tools.get(FIRST_TOOL) === undefined) complain(`the MCP server does not start; to see why: ${python} ${LAUNCHER} mcp`)
+    }))
+    if (ctx.tools.get('mcp__baton__actions')) return void remove()
+    return `the MCP server does not start; to see why: ${python} ${LAUNCHER} mcp`
   }
-  const problem = await Promise.race([preparing, late])
-  if (problem === undefined) return void (await mount())
-  complain(problem)
-  const look = async () => {
-    const now = (await preparing) && (await (preparing = prepare(ctx, python)))
-    return now ?? (remove(), void (await mount()))
-  }
-  let looking // no server: instead of being absent, the first tool says why, and looks again
+  const attempt = () => (trying ??= start().catch(String).finally(() => (trying = undefined)))
+  // Until the server's tools are there, this one is: it waits for them, or says what is wrong, and looks again each time.
   const remove = ctx.tools.register({
-    name: FIRST_TOOL, description: 'Baton is not available. Call this to learn why.', parameters: { type: 'object', properties: {} },
+    name: 'mcp__baton__why', parameters: { type: 'object', properties: {} },
+    description: 'The other tools of Baton are missing. Call this to wait for them, or to learn why and what to do.',
     output: { schema: { type: 'string' }, render: (_args, text) => [{ type: 'text', text }] },
     async execute() {
-      const now = await (looking ??= look().finally(() => (looking = undefined)))
-      if (now !== undefined) throw new Error(`Baton is not available: ${now}`)
-      return `Baton is available now: call ${FIRST_TOOL} again.`
+      const problem = await attempt()
+      if (problem !== undefined) throw new Error(`Baton is not available: ${problem}`)
+      return 'The tools of Baton are there now.'
     },
   })
+  const late = new Promise((done) => setTimeout(done, BOOT_WAIT_MS, 'its Python environment is still being made').unref())
+  const problem = await Promise.race([attempt(), late])
+  if (problem !== undefined) process.stderr.write(`baton: its tools are not available: ${problem}\n`)
 }

@@ -47,9 +47,12 @@ def make_home(dsh: install.Dsh, environments: str, tmp_path: Path) -> Callable[.
 
 
 @pytest.fixture
-def linked(make_home: Callable[..., Home]) -> Home:
-    """A home in which both profiles have this checkout as their bundle."""
-    home = make_home()
-    for profile in ("headless", "web"):
+def linked(make_home: Callable[..., Home]) -> Callable[..., Home]:
+    """`linked(profile, ...)`: a home in which this checkout is the bundle of that profile."""
+
+    def make(profile: str, **env: str) -> Home:
+        home = make_home(**env)
         home.plugin(profile, "add", str(ROOT))
-    return home
+        return home
+
+    return make

@@ -1,7 +1,7 @@
 """The pinned DSH, installed once into a cache folder.
 
-    BATON_DSH         a folder with package.json and package-lock.json (or one where they are installed already)
-    BATON_DSH_CACHE   where it is installed, instead of a folder in the user's cache
+BATON_DSH         a folder with package.json and package-lock.json (or one where they are installed already)
+BATON_DSH_CACHE   where it is installed, instead of a folder in the user's cache
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ def installed() -> Dsh:
         return Dsh(source)
     for program in ("node", "npm"):
         if shutil.which(program) is None:
-            pytest.skip(f"the tests on the real DSH need {program}: install Node, or name an installed DSH in BATON_DSH")
+            pytest.skip(
+                f"the tests on the real DSH need {program}: install Node, or name an installed DSH in BATON_DSH"
+            )
     key = hashlib.sha256(b"\0".join((source / name).read_bytes() for name in MANIFESTS)).hexdigest()[:12]
     place = Path(CACHE) if CACHE else Path(USER_CACHE) / "baton-dsh"
     folder = place / key

@@ -5,11 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
-import threading
 import time
 import urllib.error
 import urllib.request
@@ -21,7 +19,7 @@ from typing import Any
 from tests.conftest import ROOT
 from tests.dsh.install import Dsh
 
-LIMIT = 150  # seconds for any one thing that DSH does
+LIMIT = 140  # seconds for any one thing that DSH does
 
 
 @dataclass
@@ -33,10 +31,17 @@ class Home:
     env: dict[str, str]
 
     def run(self, *words: str, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            ["dsh", *words], cwd=cwd or self.folder, env={**self.env, **env}, capture_output=True, text=True,
-            stdin=subprocess.DEVNULL, timeout=LIMIT,
+        process = subprocess.Popen(
+            ["dsh", *words], cwd=cwd or self.folder, env={**self.env, **env}, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, start_new_session=True,
         )  # fmt: skip
+        try:
+            out, err = process.communicate(timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            out, err = process.communicate()
+            err += f"\nended by the test after {LIMIT} s"
+        return subprocess.CompletedProcess(words, process.returncode, out, err)
 
     def plugin(self, profile: str, *words: str) -> subprocess.CompletedProcess[str]:
         done = self.run("plugin", "--profile", profile, *words)
@@ -63,7 +68,6 @@ class Home:
             )  # fmt: skip
         web = Web(f"http://127.0.0.1:{port}", process, log)
         try:
-            web.await_boot()
             yield web
         finally:
             process.terminate()
@@ -82,17 +86,16 @@ class Web:
     process: subprocess.Popen[bytes]
     log: Path
 
-    def await_boot(self) -> None:
+    def session(self, cwd: Path) -> str:
+        """A new session; waits for DSH to answer at all, and then for its interface, which comes a little later."""
         until = time.monotonic() + LIMIT
         while True:
             try:
-                with urllib.request.urlopen(self.url, timeout=5):
-                    return
-            except urllib.error.HTTPError:
-                return
-            except OSError:
-                alive = self.process.poll() is None and time.monotonic() < until
-                assert alive, self.log.read_text(errors="replace")
+                return str(find(self.call("session.create", cwd=str(cwd)), "sessionId"))
+            except OSError as error:
+                starting = not isinstance(error, urllib.error.HTTPError) or error.code == 404
+                if not starting or self.process.poll() is not None or time.monotonic() > until:
+                    raise AssertionError(f"{error}: {self.log.read_text(errors='replace')}") from error
                 time.sleep(0.1)
 
     def call(self, method: str, **payload: Any) -> Any:
@@ -103,19 +106,17 @@ class Web:
         with urllib.request.urlopen(request, timeout=LIMIT) as answer:
             return json.load(answer)
 
-    def session(self, cwd: Path) -> str:
-        answer = self.call("session.create", cwd=str(cwd))
-        return str(find(answer, "sessionId"))
-
     def prompt(self, session: str, text: str) -> None:
         answer = self.call("session.prompt", sessionId=session, mode="queue", content=[{"type": "text", "text": text}])
         assert find(answer, "accepted") is True, answer
 
     def servers(self) -> list[int]:
         """The MCP server processes below this DSH."""
-        shown = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
+        shown = subprocess.run(
+            ["ps", "-ww", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True
+        ).stdout
         rows = [line.split(None, 2) for line in shown.splitlines()]
-        ours, found = {self.process.pid}, []
+        ours, found = {self.process.pid}, []  # a process is listed after the one that started it
         for pid, parent, args in sorted(rows, key=lambda row: int(row[0])):
             if int(parent) in ours:
                 ours.add(int(pid))
@@ -140,7 +141,9 @@ def find(value: Any, key: str) -> Any:
 
 def new_home(dsh: Dsh, folder: Path, **env: str) -> Home:
     folder.mkdir(parents=True)
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("DSH_", "DEEPSEEK_", "PYTHON", "npm_"))}
+    kept = {
+        key: value for key, value in os.environ.items() if not key.startswith(("DSH_", "DEEPSEEK_", "PYTHON", "npm_"))
+    }
     return Home(dsh, folder, {
         **kept,
         "PATH": os.pathsep.join([dsh.path, os.environ["PATH"]]),
@@ -163,11 +166,6 @@ def packed(dsh: Dsh, folder: Path) -> Path:
     return next(folder.glob("*.tgz"))
 
 
-def waiting() -> tuple[threading.Event, Any]:
-    event = threading.Event()
-    return event, event.set
-
-
 def without(program: str, folder: Path, path: str) -> str:
     """A PATH that has everything but one program (and those whose names begin with it)."""
     folder.mkdir(parents=True)
@@ -178,7 +176,3 @@ def without(program: str, folder: Path, path: str) -> str:
                 if not item.startswith(program) and not os.path.lexists(link):
                     link.symlink_to(os.path.join(place, item))
     return str(folder)
-
-
-def which(program: str, path: str) -> str | None:
-    return shutil.which(program, path=path)

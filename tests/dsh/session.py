@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.dsh.model import Call, Exchange, Model, Refused, Reply
+from tests.dsh.model import Call, Exchange, Model, Reply
 
-TASK = re.compile(r"run baton on (/\S+) (\S+)")
+TASK = re.compile(r"run baton on (/\S+) (\S+)(?: as session (\S+))?")
+LOST_SERVER = ("Connection closed", "Not connected")
 STARTED = re.compile(r"started subagent (\S+)$")
 NOTICE = re.compile(
     r"Background subagent (\S+) (finished and will do no further work|failed before it finished|was stopped before it"
@@ -49,7 +50,7 @@ class Turn:
 class History:
     """The conversation as the main session remembers it."""
 
-    task: tuple[str, str] | None = None
+    task: tuple[str, str, str] | None = None  # project, change, session if the user named one
     headless: bool = False
     last: list[Turn] = field(default_factory=list)  # the calls of the last assistant message
     turns: list[Turn] = field(default_factory=list)
@@ -71,7 +72,7 @@ def read(messages: Sequence[dict[str, Any]]) -> History:
             text = text_of(message)
             found = TASK.search(text)
             if found:
-                history.task = (found[1], found[2])
+                history.task = (found[1], found[2], found[3] or "new")
                 history.headless = "headless: " in text
                 history.last = []  # a new request of the user begins anew
             history.notices += NOTICE.findall(text)
@@ -100,11 +101,15 @@ def by_agent(history: History) -> dict[str, dict[str, Any]]:
 
 def call_actions(history: History) -> list[Call]:
     assert history.task is not None
-    project, change = history.task
-    known = [answer["session"] for answer in answers(history)]
-    session = known[-1] if known else "new"
+    project, change, session = history.task
+    session = [session, *(answer["session"] for answer in answers(history))][-1]
     arguments = {"project_path": project, "feature": change, "session_id": session}
     return [Call("mcp__baton__actions", arguments)]
+
+
+def call_bind(action: dict[str, Any], agent: str) -> Call:
+    arguments = {key: action[key] for key in ("assignment_id", "claim_token")} | {"agent_id": agent}
+    return Call("mcp__baton__bind_agent", arguments)
 
 
 def call_reconcile(action: dict[str, Any], terminal: str, agent: str | None = None) -> Call:
@@ -129,8 +134,13 @@ def main_session(exchange: Exchange) -> Reply:
         return [call_reconcile(agents[agent], TERMINALS[how], agent) for agent, how in history.notices]
     if not history.last:
         loaded = any(turn.name == "skill" for turn in history.turns)
-        return call_actions(history) if loaded else [Call("skill", {"name": "baton"})]
+        return begin(exchange, history) if loaded else [Call("skill", {"name": "baton"})]
     kind = history.last[0].name
+    if kind in ("skill", "mcp__baton__why"):
+        return begin(exchange, history)
+    failed = [turn.result or "" for turn in history.last if (turn.result or "").startswith("Error:")]
+    if any(word in result for result in failed for word in LOST_SERVER):
+        return [Call(turn.name, turn.arguments) for turn in history.last]  # again, with the same arguments
     if kind == "mcp__baton__actions":
         return after_actions(history)
     if kind == "subagent":
@@ -141,32 +151,39 @@ def main_session(exchange: Exchange) -> Reply:
                 call_reconcile(action, foreground_terminal(turn.result or ""))
                 for action, turn in zip(handed, history.last, strict=True)
             ]
-        return [
-            Call("mcp__baton__bind_agent", {key: agents[agent][key] for key in ("assignment_id", "claim_token")} | {"agent_id": agent})
-            for turn in history.last
-            if (found := STARTED.match(turn.result or "")) and (agent := found[1])
-        ]  # fmt: skip
+        started = [found[1] for turn in history.last if (found := STARTED.match(turn.result or ""))]
+        return [call_bind(agents[agent], agent) for agent in started]
     if kind == "mcp__baton__bind_agent":
         return "Waiting for the subagents."
     return call_actions(history)
 
 
+def begin(exchange: Exchange, history: History) -> Reply:
+    if "mcp__baton__actions" in exchange.tools:
+        return call_actions(history)
+    asked = history.last[0].result if history.last and history.last[0].name == "mcp__baton__why" else None
+    return f"ERROR {asked}" if asked else [Call("mcp__baton__why", {})]
+
+
 def after_actions(history: History) -> Reply:
     result = history.last[0].result or ""
     if not result.startswith("{"):
-        if "Connection closed" in result or "available now" in result:
-            return call_actions(history)
         return f"ERROR {result}"
     answer = json.loads(result)
     if handed := handed_out(answer):
         how = {"run_in_background": False} if history.headless else {}
-        return [Call("subagent", {"description": action["ticket"], "prompt": action["prompt"], **how}) for action in handed]
+        return [
+            Call("subagent", {"description": action["ticket"], "prompt": action["prompt"], **how}) for action in handed
+        ]
     kinds = {action["kind"]: action for action in answer["actions"]}
     if "complete" in kinds:
         return f"COMPLETE {json.dumps(kinds['complete'])}"
     if "blocked" in kinds:
         return f"BLOCKED {json.dumps(answer['actions'])}"
-    return "Waiting for the subagents."
+    mine = [action["assignment_id"] for action in by_agent(history).values()]
+    entries = kinds.get("wait", {}).get("in_flight", ())
+    lost = [entry for entry in entries if "claim_token" in entry and entry["assignment_id"] not in mine]
+    return [call_reconcile(entry, "lost") for entry in lost] or "Waiting for the subagents."
 
 
 @dataclass(frozen=True)
@@ -192,7 +209,9 @@ def job_of(messages: Sequence[dict[str, Any]]) -> Job | None:
     """The job in the conversation, if this is a worker's."""
     for message in messages:
         text = text_of(message)
-        if message["role"] == "user" and (place := re.search(r"^Work only in (.+?) \(cd there first\)", text, re.MULTILINE)):
+        if message["role"] == "user" and (
+            place := re.search(r"^Work only in (.+?) \(cd there first\)", text, re.MULTILINE)
+        ):
             ticket = re.search(r"^Ticket ([^\s:,]+?)[.,:]*(?:\s|$)", text, re.MULTILINE)
             seal = [line for line in text.split("\n") if " seal " in line and " --key " in line]
             limit = re.search(r"timeoutMs (\d+)", text)
@@ -212,7 +231,10 @@ def bash(job: Job, command: str) -> Call:
 def good_work(job: Job) -> list[str]:
     """One file of its own, committed, sealed."""
     name = job.ticket.rpartition("#")[2]
-    return [f"echo done > {shlex.quote(name)}.txt && git add -A && git commit -qm {shlex.quote('work on ' + name)}", job.seal]
+    return [
+        f"echo done > {shlex.quote(name)}.txt && git add -A && git commit -qm {shlex.quote('work on ' + name)}",
+        job.seal,
+    ]
 
 
 Work = Callable[[Job], list[str]]
@@ -256,6 +278,3 @@ def tool_results(model: Model, name: str) -> list[str]:
                 if call["function"]["name"] == name and call["id"] in results:
                     found[call["id"]] = results[call["id"]]
     return list(found.values())
-
-
-__all__ = ["Call", "Job", "Model", "Refused", "Script", "bash", "good_work", "job_of", "main_session", "tool_results"]

@@ -130,9 +130,9 @@ class Walk:
             self.say(f"bind {action['ticket']}")
             self.call(REFUSALS, lambda: self.world.bind(action, f"agent {action['claim_token']}"))
 
-    def work(self, action: dict[str, Any] | None = None) -> None:
+    def work(self) -> None:
         """Some work in a worktree, committed or not, that fits the others' or does not."""
-        action = action or self.pick()
+        action = self.pick()
         if action is None or not (Path(action["cwd"]) / ".git").exists():
             return
         self.number += 1
@@ -140,7 +140,7 @@ class Walk:
         self.say(f"work {action['ticket']} {name}")
         place = Path(action["cwd"])
         write_files(place, {f"own-{self.number}" if name == "own" else name: f"{self.number}\n"})
-        if name != "loose" and not (place / ".git").is_dir():
+        if name != "loose":
             run_git(place, "add", "-A")
             run_git(place, "commit", "-q", "-m", name, check=False)
 
