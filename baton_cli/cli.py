@@ -91,11 +91,15 @@ def token(given: str) -> str:
     return line
 
 
-def only_change(surroundings: Context, named: str | None) -> str:
+def only_change(surroundings: Context, named: str | None, ticket: str) -> str:
     """The change a ticket belongs to: the one named, or the only one there is."""
     if named is not None:
         return named
     changes = projects.changes(surroundings.project)
+    if ticket in changes:
+        raise BatonError(
+            "no_such_ticket", f"{ticket!r} is a change, not a ticket", f"name one, such as {ticket}#1.2", USAGE
+        )
     if len(changes) == 1:
         return changes[0]
     raise BatonError(
@@ -117,7 +121,9 @@ def decide(decision: str, ticket: str, why: str | None, path: Path | None, json_
     """The body that all operator decisions share."""
     change, separator, _ = ticket.rpartition("#")
     with operator(path) as person:
-        answer = person.decide(only_change(person.context, change if separator else None), ticket, decision, why)
+        answer = person.decide(
+            only_change(person.context, change if separator else None, ticket), ticket, decision, why
+        )
     said = f"{decision}: {answer['ticket']}"
     if answer["notice"]:
         said += f"\n{output.escape(answer['notice'])}"

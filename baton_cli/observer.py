@@ -49,6 +49,8 @@ class Observer:
     def log(self, change: str | None = None) -> dict[str, Any]:
         """The history, oldest first, as `baton.log/1`."""
         found = events.history(self.context.store, change)
+        if change is not None and not found:
+            projects.change(self.context.project, change)  # no such change is an error, one not run yet is not
         listed = [{**asdict(item), "at": iso(item.at)} for item in found]
         return {"schema": "baton.log/1", "change": change, "events": listed}
 

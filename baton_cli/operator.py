@@ -7,6 +7,8 @@ from typing import Any
 
 from baton_cli.context import Context
 from baton_cli.controller import SessionController
+from baton_cli.core.frontier import TicketView
+from baton_cli.core.lifecycle import State
 from baton_cli.flow import baseline, decide, detached, load, recover, setting_up, tick
 from baton_cli.flow.parts import tickets
 from baton_cli.flow.parts.checkout import repo_head
@@ -79,6 +81,7 @@ class Operator:
             decide.reopen(self.context, row, view, reason or "")
             notice = tick.write(loaded.folder.tasks, view.planned.ticket, done=False)
         elif decision == "retry":
+            notice = _taken(view)
             decide.retry(self.context, view, reason)
         else:
             decide.abandon(self.context, view, reason or "")
@@ -90,3 +93,12 @@ class Operator:
             "notice": notice,
             "next": "call actions",
         }
+
+
+def _taken(view: TicketView) -> str | None:
+    """Whose running work a `retry` takes away, if anybody's."""
+    held = view.assignment
+    if held is None or held.state is not State.CLAIMED:
+        return None
+    agent = f"agent {held.attempt.agent}" if held.attempt.agent else "an agent"
+    return f"{agent} of session {held.attempt.session} may be at work on it: its token and seal key count no longer"

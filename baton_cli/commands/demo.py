@@ -15,7 +15,8 @@ def demo(
     json: cli.JsonOption = False,
 ) -> None:
     """Drive a real change to complete in a throwaway project, with scripted agents, one of which lies and one of which
-    dies. Then check every promise with git and the files alone. Exit 0 only when all held."""
+    dies, while the plan is edited and Baton itself is killed. Then check every promise with git and the files alone.
+    Exit 0 only when all held."""
     from baton_cli.demo.run import run
     from baton_cli.demo.story import ending, folded, opening, verdict
 

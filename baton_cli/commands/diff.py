@@ -9,7 +9,7 @@ def diff(ticket: cli.TicketArgument, project: cli.ProjectOption = None, json: cl
     """Show what a ticket's worker has done so far, committed and not. The worker is not disturbed."""
     change, separator, _ = ticket.rpartition("#")
     with cli.observer(project) as looks:
-        answer = looks.diff(cli.only_change(looks.context, change if separator else None), ticket)
+        answer = looks.diff(cli.only_change(looks.context, change if separator else None, ticket), ticket)
 
     def text() -> str:
         from baton_cli.views.text import diff_text

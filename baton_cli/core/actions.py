@@ -140,7 +140,7 @@ def answer(
         "state": state,
         "progress": {name: getattr(progress, name) for name in Progress.__slots__},
         "actions": list(actions),
-        "next": next_step(kinds, session),
+        "next": next_step(kinds, session, any(_is_own(action, session) for action in actions)),
     }
     if notices:
         shown = at_most(notices, NOTICE_LIMIT)
@@ -149,8 +149,13 @@ def answer(
     return value
 
 
-def next_step(kinds: set[str], session: str) -> str:
-    """One sentence for the caller."""
+def _is_own(action: Mapping[str, Any], session: str) -> bool:
+    """Whether a `wait` names work of this session."""
+    return any(entry["session"] == session for entry in action.get("in_flight", ()) if isinstance(entry, Mapping))
+
+
+def next_step(kinds: set[str], session: str, mine: bool = True) -> str:
+    """One sentence for the caller; `mine`: something of its own is running, so that a notice will come."""
     again = f'call actions again with session "{session}"'
     if kinds & set(HAND_OUTS):
         return f"Give each action's prompt to a subagent of its own, bind its id, reconcile when it ends, then {again}."
@@ -158,7 +163,9 @@ def next_step(kinds: set[str], session: str) -> str:
         return "Tell the user that the change is complete and what `then` says."
     if "blocked" in kinds:
         return f"Tell the user each blocked reason and its remedy; when it is settled, {again}."
-    return f"End your turn; at the next completion notice reconcile it, then {again}."
+    if mine:
+        return f"End your turn; at the next completion notice reconcile it, then {again}."
+    return f"Other sessions hold these: tell the user; when one of them is settled or its lease has ended, {again}."
 
 
 def settled(verb: str, assignment: Assignment, following: str, **extra: Any) -> dict[str, Any]:

@@ -55,8 +55,8 @@ class Matching:
 def match(known: Sequence[KnownTicket], document: Document) -> Matching:
     """Recognise the known tickets (in plan order) in a document. Deterministic, and near linear in both.
 
-    1. Same id and same text. 2. Same text. 3. Same text and section title: equal numbers pair in order; so do those
-    of one section that became another as a whole. 4. The same for tickets that were no longer present, if the text has
+    1. Same id and same text. 2. Same text. 3. Same text and section title (with the same id first): equal numbers pair
+    in order; so do those of one section that became another as a whole. 4. The same for tickets that were no longer present, if the text has
     four words or the id or section agrees ("Run tests" somewhere else is another ticket). 5. Same id and half of the
     words. Then a text that is still left on both sides (of present tickets: of several absent ones none comes back) is
     ambiguous, and so is an id for which several fit; a known ticket that one of these may be is not reported as removed,
@@ -68,18 +68,21 @@ def match(known: Sequence[KnownTicket], document: Document) -> Matching:
     absent = [index for index, one in enumerate(known) if not (one.present or one.unsure or one.stands_in)]
     matcher.same_text(present)
     matcher.same_text_again(present, absent)
-    unsure_known, unsure = matcher.same_id(present)
+    doubts = matcher.same_id(present)
     matcher.same_text(present)
-    more_known, more = matcher.several(present)
-    maybe = unsure_known | more_known
+    maybe, unsure = matcher.several(present)
+    for index, place in doubts:
+        if matcher.found[place] is None and index not in matcher.taken:
+            maybe.add(index)
+            unsure.add(place)
     left = matcher.left(present)
-    ambiguous = tuple(place for place in sorted(unsure | more) if matcher.found[place] is None)
+    ambiguous = tuple(sorted(unsure))
     matcher.stand_ins(ambiguous)
     return Matching(
         ticket_ids=tuple(None if index is None else known[index].ticket_id for index in matcher.found),
         ambiguous=ambiguous,
         removed=tuple(known[index].ticket_id for index in left if index not in maybe),
-        unsure=tuple(known[index].ticket_id for index in left if index in maybe),
+        unsure=tuple(sorted(known[index].ticket_id for index in left if index in maybe)),
     )
 
 
@@ -149,6 +152,12 @@ class _Matcher:
             self._if_single(members, places)
         if not self.left(indices):
             return
+        for members, places in self.groups(
+            indices,
+            lambda one: (one.id, one.fingerprint, one.section_title),
+            lambda one: (one.id, one.fingerprint, self.title(one)),
+        ):
+            self._in_order(members, places)
         self._single_texts(indices)
         for members, places in self.groups(
             indices,
@@ -188,10 +197,9 @@ class _Matcher:
             ]
         )
 
-    def same_id(self, indices: Sequence[int]) -> tuple[set[int], set[int]]:
-        """Step 5. Returns the known tickets and the positions among which more than one fits."""
-        unsure_known: set[int] = set()
-        unsure: set[int] = set()
+    def same_id(self, indices: Sequence[int]) -> list[tuple[int, int]]:
+        """Step 5. Returns the known tickets with the positions that they may be, where more than one fits."""
+        doubts: list[tuple[int, int]] = []
         for members, places in self.groups(indices, lambda one: one.id, lambda one: one.id):
             if self.tickets[places[0]].id is None:
                 continue
@@ -207,9 +215,8 @@ class _Matcher:
                 if by_known[index] == by_place[place] == 1:
                     self.pair(index, place)
                 else:
-                    unsure_known.add(index)
-                    unsure.add(place)
-        return unsure_known, unsure
+                    doubts.append((index, place))
+        return doubts
 
     def several(self, indices: Iterable[int]) -> tuple[set[int], set[int]]:
         """The known tickets and the positions that have the same text and are still left."""

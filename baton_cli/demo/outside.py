@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from baton_cli.demo.agent import named
 from baton_cli.errors import BatonError
 
-BOX = re.compile(rb"^\s*[-*] \[([ xX])\] (?:(\d+\.\d+) )?", re.M)
+BOX = re.compile(rb"^\s*[-*] \[([ xX])\] (?:(\d+\.\d+) )?(.*)", re.M)
 
 
 def environment() -> dict[str, str]:
@@ -27,11 +28,11 @@ def environment() -> dict[str, str]:
     return {**kept, **fixed, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
 
 
-def git(place: Path, *words: str, codes: tuple[int, ...] = (0,)) -> str:
+def git(place: Path, *words: str, codes: tuple[int, ...] = (0,), **more: str) -> str:
     """stdout of one git call, without white space around it. Errors: `git_missing`, `git_failed`."""
-    command = ["git", "-C", str(place), *words]
+    command, variables = ["git", "-C", str(place), *words], {**environment(), **more}
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, env=environment(), check=False)
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, env=variables, check=False)
     except OSError as error:
         raise BatonError("git_missing", f"git does not start: {error.strerror}", "install git 2.38 or newer") from error
     if done.returncode not in codes:
@@ -73,9 +74,16 @@ def checkout(root: Path, tasks: Path) -> Checkout:
     return Checkout(head, (inside / "config").read_bytes(), (inside / "index").read_bytes(), files)
 
 
+def numbers(data: bytes) -> dict[str, str]:
+    """The number that each ticket of tasks.md has; a ticket is told by its text, as a reader would."""
+    found = ((named(box[3].decode()), box[2].decode()) for box in BOX.finditer(data) if box[2])
+    return {ticket: number for ticket, number in found if ticket is not None}
+
+
 def ticked(data: bytes) -> set[str]:
     """The tickets whose box is ticked."""
-    return {found[2].decode() for found in BOX.finditer(data) if found[2] and found[1] != b" "}
+    texts = (box[3].decode() for box in BOX.finditer(data) if box[2] and box[1] != b" ")
+    return {named(text) or text for text in texts}
 
 
 def boxes(data: bytes) -> list[bytes]:
@@ -90,13 +98,15 @@ class Merge:
     oid: str
     tree: str
     parents: tuple[str, ...]
-    ticket: str | None
+    ticket: str | None  # by its title
+    number: str | None
     fault: str | None  # why its message is no evidence
 
 
 def merges(place: Path, base: str, head: str) -> list[Merge]:
-    """The branch, oldest first."""
-    log = git(place, "log", "--first-parent", "--reverse", "-z", "--format=%H%x01%T%x01%P%x01%B", f"{base}..{head}")
+    """The branch, oldest first; nothing while there is no such branch."""
+    words = ("log", "--first-parent", "--reverse", "-z", "--format=%H%x01%T%x01%P%x01%B", f"{base}..{head}", "--")
+    log = git(place, *words, codes=(0, 128))
     return [_merge(*entry.strip("\n").split("\x01")) for entry in log.split("\0") if entry]
 
 
@@ -109,7 +119,8 @@ def _merge(oid: str, tree: str, parents: str, body: str) -> Merge:
         fault = "it is no merge with a receipt"
     else:
         fault = _receipt_fault(receipts[0], wanted[1], parents.split()[1])
-    return Merge(oid, tree, tuple(parents.split()), found[1] if found else None, fault)
+    title = body.partition("\n")[0]
+    return Merge(oid, tree, tuple(parents.split()), named(title), found[1] if found else None, fault)
 
 
 def _receipt_fault(line: str, digest: str, merged: str) -> str | None:

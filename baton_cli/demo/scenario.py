@@ -11,8 +11,7 @@ CHECK = ("sh", "check.sh")
 
 HELLO = """\
 #!/bin/sh
-# Says hello: sh hello.sh [LANGUAGE [OPTION]]
-cd "$(dirname "$0")" || exit 2
+# Says hello, in its own folder: sh hello.sh [LANGUAGE [OPTION]]
 options="plain"
 language=${1:-en}
 option=${2:-plain}
@@ -20,12 +19,13 @@ option=${2:-plain}
 case " $options " in *" $option "*) ;; *) echo "no such option: $option" >&2; exit 2 ;; esac
 { read -r key; read -r words; } <"greetings/$language"
 . "./options/$option"
+echo "$words"
 """
 
+# Few processes, since it runs often: in every seal, before every merge, and for the verdict.
 CHECK_SH = """\
 #!/bin/sh
-# Green when every language greets, every option works, and no two languages share a key.
-cd "$(dirname "$0")" || exit 2
+# Green when every language has a greeting and a key of its own, and hello.sh knows every option.
 keys=" "
 for file in greetings/*; do
   key='' words=''
@@ -33,10 +33,9 @@ for file in greetings/*; do
   [ -n "$key" ] && [ -n "$words" ] || { echo "$file: a key and a greeting are needed"; exit 1; }
   case "$keys" in *" $key "*) echo "$file: the key $key is taken"; exit 1 ;; esac
   keys="$keys$key "
-  [ "$(sh hello.sh "${file#greetings/}")" = "$words" ] || { echo "$file: hello.sh does not say it"; exit 1; }
 done
 for file in options/*; do
-  sh hello.sh en "${file#options/}" >/dev/null || { echo "$file: does not work"; exit 1; }
+  (set -- en "${file#options/}"; . ./hello.sh) >/dev/null || { echo "$file: does not work"; exit 1; }
 done
 """
 
@@ -49,9 +48,8 @@ The program only greets in English. Visitors from elsewhere (日本, Österreich
 
 ## What changes
 
-- Five more languages, each with a key of its own for the menu.
-- Two options that change how the greeting is said.
-- README names every language.
+- More languages, each with a key of its own for the menu.
+- An option that changes how the greeting is said.
 """
 
 SPEC = """\
@@ -73,28 +71,25 @@ TASKS = """\
 
 Every language is a file in `greetings/`: its key, then the words.
 
-- [ ] 1.1 Greet in German: `greetings/de` says „Grüß Gott!“
+- [ ] 1.1 Greet in German: `greetings/de` says „Grüß Gott!“, and README names it
   * [ ] ü and ß arrive as they are
 - [ ] 1.2 Greet in Spanish: `greetings/es` says “¡Hola, qué tal!”
 - [ ] 1.3 Greet in Swedish: `greetings/sv` says ”Hallå där!”
 - [ ] 1.4 Greet in Japanese: `greetings/ja` says 「こんにちは」
-- [ ] 1.5 Greet in Czech: `greetings/cs` says „Dobrý den!“
 
 ## 2. Ways to say it
 
-- [ ] 2.1 Add the option `loud`, which shouts
-- [ ] 2.2 Add the option `twice`, which says it two times
+- [ ] 2.1 Add the option `loud`, which shouts"""
 
-## 3. Tell people
-
-- [ ] 3.1 Name every language in README, each in its own words"""
+# What a person puts at the top of the first section in mid-run; the numbers below it move.
+INSERTED = "- [ ] 1.1 Greet in French: `greetings/fr` says « Bonjour ! », and README names it"
 
 FILES = {
-    "README": "Says hello. Languages: English.\n",
+    "README": "Says hello.\nLanguages: English\n",
     "hello.sh": HELLO,
     "check.sh": CHECK_SH,
     "greetings/en": "e\nHello!\n",
-    "options/plain": 'echo "$words"\n',
+    "options/plain": ":\n",
     "baton.toml": '[verify]\ncommands = ["sh check.sh"]\n',
     f"openspec/changes/{CHANGE}/proposal.md": PROPOSAL,
     f"openspec/changes/{CHANGE}/specs/greetings/spec.md": SPEC,
@@ -116,14 +111,18 @@ GIT_CONFIG = """\
 	conflictStyle = merge
 [rerere]
 	enabled = false
+[maintenance]
+	auto = false
+[gc]
+	auto = 0
 """
 
-# Two sessions ask at the same moment; together they want exactly the five tickets of the first section.
-SESSIONS = {"left": 3, "right": 2}
+PARALLEL = 2  # agents of each drive; two drives start at once
 
-# How the first agent of a ticket behaves (`agent.py` knows the parts); everybody else is steady.
-CAST = {"1.1": "crash", "1.2": "hasty", "1.4": "liar", "1.5": "cut-off"}
-STEADY = "steady"
-LIAR, CRASHED, HASTY, CUT_OFF = "1.4", "1.1", "1.2", "1.5"
-COLLIDING = ("1.2", "1.3")  # each green alone, red together
-SAME_LINE = ("2.1", "2.2")
+# What the first agent of each ticket of the first section plays (`agent.py` knows the parts).
+CAST = {"de": "crash", "es": "hasty", "sv": "steady", "ja": "liar"}
+CRASHED, LIAR = "de", "ja"
+COLLIDING = ("es", "sv")  # each green alone, red together
+ADDED = "fr"
+SAME_LINE = ("de", "fr")  # both add a name to the same line of README
+NAMES = {"de": "German", "es": "Spanish", "sv": "Swedish", "ja": "Japanese", "fr": "French"}

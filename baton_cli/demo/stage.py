@@ -25,7 +25,7 @@ def stage(keep: bool) -> Iterator[Path]:
     """A new folder with the project in `hello/`. It stays only with `keep`, and only when nothing interrupts."""
     folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="baton-demo-")))
     try:
-        with _state_in(folder), _on_signals(ENDING, _interrupt):
+        with _files_in(folder), _on_signals(ENDING, _interrupt):
             make_project(folder / "hello")
             yield folder / "hello"
     except KeyboardInterrupt:
@@ -52,17 +52,20 @@ def make_project(root: Path) -> None:
 
 
 @contextlib.contextmanager
-def _state_in(folder: Path) -> Iterator[None]:
-    """Baton's per-user files go into the folder too, here and in every process that is started."""
-    before = os.environ.get("XDG_STATE_HOME")
-    os.environ["XDG_STATE_HOME"] = str(folder / "state")
+def _files_in(folder: Path) -> Iterator[None]:
+    """Baton's per-user and temporary files go into the folder too, here and in every process that is started."""
+    (folder / "tmp").mkdir()
+    wanted = {"XDG_STATE_HOME": str(folder / "state"), "TMPDIR": str(folder / "tmp")}
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
     try:
         yield
     finally:
-        if before is None:
-            del os.environ["XDG_STATE_HOME"]
-        else:
-            os.environ["XDG_STATE_HOME"] = before
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 @contextlib.contextmanager

@@ -17,7 +17,9 @@ PROMISES = {
     "always-green": "The branch is always green",
     "nothing-lost": "Nobody's work is lost",
     "checkout-untouched": "Your checkout is untouched",
+    "exactly-once": "Exactly once under kill -9",
     "claims-exclusive": "One ticket, one owner",
+    "plan-live": "The plan is live",
     "tasks-bytes": "tasks.md stays as written",
     "boxes": "Exactly the right boxes",
     "no-left-overs": "Nothing is left over",
@@ -33,15 +35,17 @@ def opening() -> str:
     sections = len(re.findall(r"^## ", scenario.TASKS, re.M))
     text = f"""\
 A throwaway project with an approved change: {tickets} tickets in {sections} sections, which teach a small program to
-greet in more languages. Git, worktrees, checks and merges are real. The agents are scripted processes; one lies, one
-is killed, one is hasty, one never seals, and some get in each other's way.
+greet in more languages. Git, worktrees, checks and merges are real, and so is `baton drive`. The agents are scripted
+processes: one lies, one is killed, one is hasty, and some get in each other's way.
 """
     return "\n".join(textwrap.wrap(text, WIDTH)) + "\n"
 
 
 def folded(text: str) -> str:
     """One line of the story, continued below its own words where it is too long."""
-    return "\n".join(textwrap.wrap(text, WIDTH, subsequent_indent=" " * 7, drop_whitespace=True))
+    return "\n".join(
+        textwrap.wrap(text, WIDTH, subsequent_indent=" " * 16 if text.startswith(" ") else "", drop_whitespace=True)
+    )
 
 
 def verdict(answer: Mapping[str, Any], *, colour: bool) -> str:

@@ -20,7 +20,7 @@ from baton_cli.store import plans as store_plans
 def refuse_agents(context: Context, session: str) -> None:
     """A subagent sees the same tools as its parent but must not claim. Error: `agent_session`."""
     for assignment in assignments.every_open(context.store):
-        if assignment.attempt.agent == session:
+        if assignment.attempt.agent == session and assignment.attempt.terminal is None:
             raise BatonError(
                 "agent_session",
                 f"{session!r} is the agent that works on {assignment.ticket}: a worker must not claim tickets",

@@ -116,8 +116,13 @@ def reopen(context: Context, change: Change, view: TicketView, why: str) -> None
 
 
 def pause(context: Context, change: Change, why: str | None) -> None:
-    """Hand nothing out until `resume` (`why` None); what runs goes on, and is settled and integrated."""
+    """Hand nothing out until `resume` (`why` None); what runs goes on, and is settled and integrated.
+
+    Error: `not_paused`.
+    """
     name = "resume" if why is None else "pause"
+    if why is None and change.paused is None:
+        raise BatonError("not_paused", f"{change.change} is not paused", "nothing to do")
     with context.store.transaction():
         store_plans.set_paused(context.store, change.change, None if why is None else f"{who()}: {why}")
         events.append(context.store, context.now(), change.change, name, cause=who(), detail=why)

@@ -159,7 +159,7 @@ def _advanced(assignment: Assignment, path: Path, head: str) -> str:
         raise BatonError(
             "nothing_committed",
             f"{assignment.branch} has no commit beyond its base",
-            "commit the work on this branch, then seal again",
+            "commit the work on this branch (a closing check with nothing to change: --allow-empty), then seal again",
         )
     if not repo.is_ancestor(path, base, head):
         raise BatonError(

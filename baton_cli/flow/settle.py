@@ -35,6 +35,13 @@ def bind(context: Context, assignment_id: str, claim_token: str, agent: str) -> 
     with store.transaction():
         assignment = current(context, assignment_id, claim_token)
         attempt = assignment.attempt
+        if agent == attempt.session:
+            raise BatonError(
+                "agent_is_session",
+                f"{agent!r} is the session itself, not its subagent",
+                "pass the id of the subagent, or leave bind out",
+                USAGE,
+            )
         if attempt.agent not in (None, agent):
             raise BatonError(
                 "bound",
@@ -102,6 +109,9 @@ def record_ending(
             assignments.log(store, assignment, "ended", now, cause=terminal.value)
             if unsealed:
                 reason = assignment.reason or "no_receipt"
-                detail = assignment.detail or f"its agent ended ({terminal.value}) without a sealed receipt"
+                detail = assignment.detail or (
+                    f"its agent ended ({terminal.value}) "
+                    + ("without a sealed receipt" if moved else "with nothing committed on its branch")
+                )
                 assignment = assignments.move(store, assignment, Event.NO_RECEIPT, now, reason=reason, detail=detail)
         return assignment

@@ -152,6 +152,11 @@ def _idle(change: Mapping[str, Any], grid: Grid) -> list[Line]:
         said = f'not started: tell an agent session "run baton on {shown(change["change"])}"'
     else:
         said = f"nothing runs now; {count(ready, 'ticket')} can begin with the next `baton actions`"
+        slots = change.get("slots", {})
+        if slots and slots["used"] >= slots["limit"]:
+            said = (
+                f"{count(ready, 'ticket')} ready, but other changes hold all {slots['limit']} places (limits.parallel)"
+            )
     return [[("  " + part, "dim")] for part in grid.page.wrap(said, grid.page.width - 2, 2)]
 
 
