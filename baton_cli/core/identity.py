@@ -56,8 +56,8 @@ def match(known: Sequence[KnownTicket], document: Document) -> Matching:
     """Recognise the known tickets (in plan order) in a document. Deterministic, and near linear in both.
 
     1. Same id and same text. 2. Same text. 3. Same text and section title (with the same id first): equal numbers pair
-    in order; so do those of one section that became another as a whole. 4. The same for tickets that were no longer present, if the text has
-    four words or the id or section agrees ("Run tests" somewhere else is another ticket). 5. Same id and half of the
+    in order; so do those of one section that became another as a whole. 4. The same for tickets that were no longer
+    present, if the text has four words or the id or section agrees ("Run tests" somewhere else is another ticket). 5. Same id and half of the
     words. Then a text that is still left on both sides (of present tickets: of several absent ones none comes back) is
     ambiguous, and so is an id for which several fit; a known ticket that one of these may be is not reported as removed,
     and stays a candidate of every later matching, so that what is ambiguous stays so until the texts tell it apart, or
