@@ -219,7 +219,8 @@ def _toml(text: str, where: str) -> dict[str, object]:
     else:
         import tomli as tomllib
     try:
-        return tomllib.loads(text)
+        found: dict[str, object] = tomllib.loads(text)
+        return found
     except (tomllib.TOMLDecodeError, RecursionError) as error:  # tomllib names line and column itself
         problem = " ".join(str(error).split())
         raise BatonError("bad_config", f"{where}: not valid TOML: {problem}", "fix that line") from None

@@ -57,11 +57,11 @@ def match(known: Sequence[KnownTicket], document: Document) -> Matching:
 
     1. Same id and same text. 2. Same text. 3. Same text and section title (with the same id first): equal numbers pair
     in order; so do those of one section that became another as a whole. 4. The same for tickets that were no longer
-    present, if the text has four words or the id or section agrees ("Run tests" somewhere else is another ticket). 5. Same id and half of the
-    words. Then a text that is still left on both sides (of present tickets: of several absent ones none comes back) is
-    ambiguous, and so is an id for which several fit; a known ticket that one of these may be is not reported as removed,
-    and stays a candidate of every later matching, so that what is ambiguous stays so until the texts tell it apart, or
-    all of them were given ids of their own: then they are new tickets, and the known ones are gone.
+    present, if the text has four words or the id or section agrees ("Run tests" somewhere else is another ticket).
+    5. Same id and half of the words. Then a text that is still left on both sides (of present tickets: of several absent
+    ones none comes back) is ambiguous, and so is an id for which several fit; a known ticket that one of these may be is
+    not reported as removed, and stays a candidate of every later matching. So what is ambiguous stays so until the texts
+    tell it apart, or all copies of a text got new ids of their own: then they are new tickets, and the known ones gone.
     """
     matcher = _Matcher(known, document)
     present = [index for index, one in enumerate(known) if (one.present or one.unsure) and not one.stands_in]
@@ -173,8 +173,9 @@ class _Matcher:
                 self._in_order(members, places)
 
     def same_text_again(self, present: Sequence[int], absent: Sequence[int]) -> None:
-        """Step 4: texts that are back, unless a present ticket still has a claim on them."""
+        """Step 4: texts that are back, unless a present ticket still has a claim on them, or they were ambiguous."""
         claimed = {self.known[index].fingerprint for index in self.left(present)}
+        claimed |= {one.fingerprint for one in self.known if one.stands_in}
         wanted = {
             ticket.fingerprint
             for ticket in self.tickets
