@@ -90,7 +90,7 @@ class Operator:
             "change": loaded.change,
             "ticket": view.key,
             "decision": decision,
-            "notice": notice,
+            "notice": "; ".join((*loaded.fates, *([notice] if notice else []))) or None,
             "next": "call actions",
         }
 
