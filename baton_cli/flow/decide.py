@@ -137,7 +137,9 @@ def assignment_of(view: TicketView) -> Assignment:
     return view.assignment
 
 
-def _end(context: Context, assignment: Assignment, event: Event, reason: str) -> Assignment:
+@contextmanager
+def _quiet(context: Context, assignment: Assignment) -> Iterator[Assignment]:
+    """The assignment as it is now, in a transaction, while nobody seals or integrates it. Error: `seal_running`."""
     with locks.assignment_lock(context.project, assignment.id, wait=False) as held:
         if not held:
             raise BatonError(
@@ -146,9 +148,12 @@ def _end(context: Context, assignment: Assignment, event: Event, reason: str) ->
                 "wait for it, then call again",
             )
         with context.store.transaction():
-            return assignments.move(
-                context.store, assignments.get(context.store, assignment.id), event, context.now(), reason=reason
-            )
+            yield assignments.get(context.store, assignment.id)
+
+
+def _end(context: Context, assignment: Assignment, event: Event, reason: str) -> Assignment:
+    with _quiet(context, assignment) as current:
+        return assignments.move(context.store, current, event, context.now(), reason=reason)
 
 
 def abandon(context: Context, view: TicketView, why: str) -> Assignment:
@@ -161,31 +166,22 @@ def abandon(context: Context, view: TicketView, why: str) -> Assignment:
 
 def retry(context: Context, view: TicketView, why: str | None) -> Assignment:
     """Count the attempts from zero and free the assignment, under a new token, for the next `actions`."""
-    assignment = assignment_of(view)
-    with locks.assignment_lock(context.project, assignment.id, wait=False) as held:
-        if not held:
-            raise BatonError(
-                "seal_running",
-                f"{assignment.ticket} is being sealed or integrated just now",
-                "wait for it, then call again",
-            )
-        store, now = context.store, context.now()
-        with store.transaction():
-            assignment = assignments.get(store, assignment.id)
-            attempt = replace(
-                assignment.attempt,
-                number=assignment.attempt.number + 1,
-                claim_token=tokens.new_token(),
-                kind="retry",
-                agent=None,
-                terminal=None,
-                note=None,
-                settled_at=now,
-                counted=False,
-                batch=None,
-            )
-            fresh = assignments.begin_attempt(store, assignment, Event.RETRY, attempt, now, cause=who())
-            if assignment.state is State.SEALED:
-                fresh = assignments.set_columns(store, fresh, receipt=None)
-            assignments.log(store, fresh, "retried", now, cause=who(), detail=why)
+    store, now = context.store, context.now()
+    with _quiet(context, assignment_of(view)) as assignment:
+        attempt = replace(
+            assignment.attempt,
+            number=assignment.attempt.number + 1,
+            claim_token=tokens.new_token(),
+            kind="retry",
+            agent=None,
+            terminal=None,
+            note=None,
+            settled_at=now,
+            counted=False,
+            batch=None,
+        )
+        fresh = assignments.begin_attempt(store, assignment, Event.RETRY, attempt, now, cause=who())
+        if assignment.state is State.SEALED:
+            fresh = assignments.set_columns(store, fresh, receipt=None)
+        assignments.log(store, fresh, "retried", now, cause=who(), detail=why)
         return fresh
