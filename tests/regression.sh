@@ -47,7 +47,7 @@ step() { # step NAME COMMAND...: run it, remember how it went
     steps+=("$(printf '%-10s %-6s %4d s' "$name" "$result" $((SECONDS - begun)))")
 }
 
-step pytest "$test_python" -m pytest -q -n auto -p no:cacheprovider "$@"
+step pytest "$test_python" -m pytest -q -n auto --dist worksteal -p no:cacheprovider "$@"
 if [ -z "$quick" ]; then
     step ruff "$test_python" -m ruff check --no-cache .
     step mypy "$test_python" -m mypy --cache-dir=/dev/null
