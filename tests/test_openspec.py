@@ -65,7 +65,10 @@ def test_names_that_are_no_change_are_refused(project: Project, name: str) -> No
 def test_an_unknown_change_lists_what_comes_close(project: Project) -> None:
     assert refused("no_such_change", change, project, "ad-x").hint == "did you mean 'add-x'?"
     assert refused("no_such_change", change, project, "zzz").hint == "there are: add-x"
-    assert "\\n" in refused("no_such_change", change, project, "a\nb").message
+
+
+def test_a_name_with_control_characters_is_refused_and_shown_escaped(project: Project) -> None:
+    assert "\\n" in refused("bad_change_name", change, project, "a\nb").message
 
 
 @pytest.mark.parametrize("folder", ["2026-01-01-old", "old"])
