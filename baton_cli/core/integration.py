@@ -83,6 +83,11 @@ def decision_message(
     return _message(f"{decision}: {title}", (value,), trailers)
 
 
+def target_message(*, target: str, change: str, branch: str, gate: Mapping[str, Any]) -> str:
+    """The message of a merge of the branch to land on into the integration branch."""
+    return _message(f"Merge {target} into {branch}", (gate,), {"Baton-Change": change, "Baton-Target": target})
+
+
 def _message(title: str, values: Sequence[Mapping[str, Any]], trailers: Mapping[str, str]) -> str:
     subject = shorten("".join(char if char.isprintable() else " " for char in title), SUBJECT_LIMIT) or "(untitled)"
     body = "\n".join(canonical.encode(value).decode("utf-8") for value in values)
@@ -91,7 +96,7 @@ def _message(title: str, values: Sequence[Mapping[str, Any]], trailers: Mapping[
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a commit of ours says of itself."""
+    """What a commit of ours says of itself. `target` is the branch that a landing merged; it is about no ticket then."""
 
     change: str
     key: str
@@ -102,6 +107,7 @@ class Evidence:
     decision: str | None
     receipt: Mapping[str, Any] | None
     gate: Mapping[str, Any] | None
+    target: str | None = None
 
 
 def read_message(message: str) -> Evidence | None:
@@ -114,7 +120,7 @@ def read_message(message: str) -> Evidence | None:
             return None
         trailers[name] = value
     key, _, fingerprint = trailers.get("Baton-Ticket", "").rpartition(" ")
-    if not key or "Baton-Change" not in trailers:
+    if not (key or trailers.get("Baton-Target")) or "Baton-Change" not in trailers:
         return None
     values: dict[str, Mapping[str, Any]] = {}
     for line in lines:
@@ -134,6 +140,7 @@ def read_message(message: str) -> Evidence | None:
         decision=trailers.get("Baton-Decision"),
         receipt=values.get("baton.receipt/1"),
         gate=values.get(GATE_SCHEMA),
+        target=None if key else trailers["Baton-Target"],
     )
 
 
@@ -149,12 +156,24 @@ def fault(
         return "its first parent is not the commit before it"
     if evidence.decision is not None:
         return None if len(parents) == 1 and tree == previous_tree else "a decision must not change any file"
-    if evidence.receipt is None or evidence.gate is None or len(parents) != 2:
-        return "its receipt or gate record is missing"
     try:
+        if evidence.target is not None:
+            return _target_fault(evidence.gate, tree, parents, previous)
+        if evidence.receipt is None or evidence.gate is None or len(parents) != 2:
+            return "its receipt or gate record is missing"
         return _merge_fault(evidence, evidence.receipt, evidence.gate, tree, parents[1], previous)
     except (KeyError, TypeError):
         return "its receipt or gate record is not complete"
+
+
+def _target_fault(gate: Mapping[str, Any] | None, tree: str, parents: Sequence[str], previous: str) -> str | None:
+    if gate is None or len(parents) != 2:
+        return "its gate record is missing"
+    if (gate["tree"], gate["onto"], gate["target"]) != (tree, previous, parents[1]):
+        return "its gate record is for another commit"
+    if any(check["exit_code"] != 0 for check in gate["checks"]):
+        return "one of its checks did not pass"
+    return None
 
 
 def _merge_fault(

@@ -21,6 +21,7 @@ from baton_cli.core.integration import (
     gate_record,
     merge_message,
     read_message,
+    target_message,
     unproved,
 )
 from baton_cli.core.lifecycle import Assignment, State
@@ -367,3 +368,39 @@ def test_a_decision_may_change_nothing(more: dict[str, Any]) -> None:
     fits: dict[str, Any] = {"tree": "0" * 40, "parents": [BASE], "previous": BASE, "previous_tree": "0" * 40}
     assert judge(evidence_of(text), **fits) is None
     assert judge(evidence_of(text), **{**fits, **more}) is not None
+
+
+GATE_OF_TARGET = {**gate_record(MERGED, BASE, GREEN), "target": HEAD}
+
+
+def of_target(name: str = "main", **gate: Any) -> Evidence:
+    """The merge of the branch to land on, its gate record with other fields (`...` removes one)."""
+    judged = {name: item for name, item in {**GATE_OF_TARGET, **gate}.items() if item is not ...}
+    return evidence_of(target_message(target=name, change=CHANGE, branch="baton/grow/integration", gate=judged))
+
+
+@pytest.mark.parametrize("target", ["main", "release/1.x", "Baton-Change", "日本語", "a: b", "'q\""])
+def test_a_merge_of_the_target_is_read_as_it_was_written(target: str) -> None:
+    found = of_target(target)
+    assert (found.target, found.key, found.receipt, found.decision) == (target, "", None, None)
+    assert judge(found) is None
+    assert judge(of_target(checks=[])) is None  # nothing was integrated, so there is nothing to run
+
+
+@pytest.mark.parametrize(
+    ("evidence", "more", "what"),
+    [
+        (of_target(), {"change": "other"}, "belongs to the change"),
+        (of_target(), {"parents": [HEAD, BASE]}, "first parent"),
+        (of_target(), {"parents": [BASE]}, "missing"),
+        (of_target(), {"parents": [BASE, HEAD, HEAD]}, "missing"),
+        (of_target(), {"parents": [BASE, "9" * 40]}, "another commit"),
+        (of_target(), {"tree": TREE}, "another commit"),
+        (of_target(onto=HEAD), {}, "another commit"),
+        (of_target(target=...), {}, "not complete"),
+        (of_target(checks=RED), {}, "did not pass"),
+        (replace(of_target(), gate=None), {}, "missing"),
+    ],
+)
+def test_each_fault_of_a_merge_of_the_target_is_named(evidence: Evidence, more: dict[str, Any], what: str) -> None:
+    assert what in (judge(evidence, **more) or "")

@@ -72,6 +72,8 @@ def record_commit(context: Context, change: str, commit: repo.Commit, previous: 
         return
     if not store_plans.set_integration_head(store, change, previous, commit.oid):
         raise BatonError("changed_meanwhile", f"the head of {change} was moved by another process", "call again")
+    if evidence.target is not None:
+        return
     kind = {"done": "attested", "skip": "skipped", None: "integrated"}.get(evidence.decision)  # None: `reopen`
     same = [ticket for ticket in store_plans.known_tickets(store, change) if ticket.fingerprint == evidence.fingerprint]
     if len(same) > 1:  # renumbering keeps the text; only twins need their number
@@ -115,10 +117,11 @@ def own_worktree(context: Context, change: Change, oid: str) -> Path:
 
 
 def merged_since(context: Context, base: str, oid: str, own: str) -> tuple[str, ...]:
-    """The keys of the tickets integrated after `base`, newest first: the other side of a conflict or a red merge."""
-    keys = []
+    """What was merged after `base`, newest first: the other side of a conflict or a red merge. Tickets by their keys, and
+    the branch that a landing merged."""
+    found = []
     for commit in repo.first_parent(context.project.repository, base, oid):
         evidence = integration.read_message(commit.message)
         if evidence is not None and evidence.decision is None and evidence.key != own:
-            keys.append(evidence.key)
-    return tuple(reversed(keys))
+            found.append(evidence.target or evidence.key)
+    return tuple(reversed(found))
