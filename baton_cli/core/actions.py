@@ -17,13 +17,23 @@ LIST_LIMIT = 10
 NOTICE_LIMIT = 6
 HAND_OUTS = ("dispatch", "recover", "resolve_merge")
 
-REMEDIES = {
-    "manual": "do it by hand, then: {baton} done {ticket} --why '...' (or: {baton} skip {ticket} --why '...')",
-    "no_verification": "give it a sub-bullet `- verify: COMMAND` in tasks.md, or write [verify] commands in {root}/baton.toml",
-    "ambiguous_identity": "give the tickets ids of their own (1.1, 1.2 ...) or different texts in tasks.md",
-    "exhausted": "read the log, then: {baton} retry {ticket} (or repair it in its worktree and seal)",
-    "setup_failed": "repair the set-up ([worktree] setup in baton.toml), then: {baton} retry {ticket}",
+# What a person does about each reason: one way after another, each with the command that it ends in, if any.
+REMEDIES: dict[str, tuple[tuple[str, str], ...]] = {
+    "manual": (
+        ("do it by hand, then:", "{baton} done {ticket} --why '...'"),
+        ("or:", "{baton} skip {ticket} --why '...'"),
+    ),
+    "no_verification": (
+        ("give it a sub-bullet `- verify: COMMAND` in tasks.md, or write [verify] commands in {root}/baton.toml", ""),
+    ),
+    "ambiguous_identity": (("give the tickets ids of their own (1.1, 1.2 ...) or different texts in tasks.md", ""),),
+    "exhausted": (
+        ("read the log, then:", "{baton} retry {ticket}"),
+        ("or repair it in its worktree and seal", ""),
+    ),
+    "setup_failed": (("repair the set-up ([worktree] setup in baton.toml), then:", "{baton} retry {ticket}"),),
 }
+REMEDY_TICKETS = 3  # so many commands of one kind are spelt out
 
 
 def iso(seconds: float) -> str:
@@ -91,8 +101,13 @@ def blocked(reason: str, tickets: Sequence[str], detail: str, remedy: str) -> di
     return {"kind": "blocked", "reason": reason, "tickets": at_most(tickets), "detail": detail, "remedy": remedy}
 
 
-def blocked_tickets(views: Iterable[TicketView], command: str, root: str) -> list[dict[str, Any]]:
-    """One `blocked` action for each reason, in plan order. `command` is how Baton is called, `root` the project."""
+def blocked_tickets(
+    views: Iterable[TicketView], command: str, root: str, *, steps: bool = False
+) -> list[dict[str, Any]]:
+    """One `blocked` action for each reason, in plan order. `command` is how Baton is called, `root` the project.
+
+    With `steps` each also has its remedy as a list, for those who lay it out.
+    """
     groups: dict[str, list[TicketView]] = {}
     for view in views:
         if view.status is Status.BLOCKED and view.reason:
@@ -103,9 +118,33 @@ def blocked_tickets(views: Iterable[TicketView], command: str, root: str) -> lis
         detail = f"{first.key}: {shorten(first.planned.ticket.title, TITLE_LIMIT)}"
         if first.assignment is not None and first.assignment.detail:
             detail += f" ({shorten(first.assignment.detail, 200)})"
-        remedy = REMEDIES[reason].format(baton=command, ticket=shlex.quote(first.key), root=root)
-        actions.append(blocked(reason, [view.key for view in members], detail, remedy))
+        keys = [view.key for view in members]
+        ways = remedy(reason, keys, command, root)
+        actions.append(blocked(reason, keys, detail, remedy_text(ways)))
+        if steps:
+            actions[-1]["steps"] = ways
     return actions
+
+
+def remedy(reason: str, keys: Sequence[str], command: str, root: str) -> list[dict[str, Any]]:
+    """What to do about it: ways of `{say, run}`, `run` holding a command for each of the first few tickets."""
+    ways = []
+    for say, template in REMEDIES[reason]:
+        said, run = say.format(root=root), []
+        if template:  # the first way for each of the first tickets, another way as an example
+            run = [
+                template.format(baton=command, ticket=shlex.quote(key)) for key in keys[: 1 if ways else REMEDY_TICKETS]
+            ]
+            more = len(keys) - len(run)
+            said = f"{said.removesuffix(':')} (the same for {more} more):" if more and not ways else said
+        ways.append({"say": said, "run": run})
+    return ways
+
+
+def remedy_text(ways: Iterable[Mapping[str, Any]]) -> str:
+    """A remedy in one sentence: the first way, then the others in brackets."""
+    texts = [" ".join(part for part in (way["say"], "; ".join(way["run"])) if part) for way in ways]
+    return " ".join([*texts[:1], *(f"({text})" for text in texts[1:])])
 
 
 def complete(progress: Progress, branch: str, head: str, target: str | None, change: str) -> dict[str, Any]:

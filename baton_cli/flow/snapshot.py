@@ -8,8 +8,9 @@ from baton_cli.context import Context
 from baton_cli.core import actions
 from baton_cli.core.actions import iso
 from baton_cli.core.frontier import FINISHED, Progress, Status, TicketView, progress
-from baton_cli.core.lifecycle import Assignment, State
+from baton_cli.core.lifecycle import State
 from baton_cli.flow.parts.tickets import Loaded
+from baton_cli.flow.parts.work import assignment_value
 from baton_cli.store import assignments
 from baton_cli.store import plans as store_plans
 
@@ -32,7 +33,7 @@ def snapshot(context: Context, loaded: Loaded, views: tuple[TicketView, ...]) ->
         "progress": {name: getattr(counts, name) for name in Progress.__slots__},
         "boxes": {"total": loaded.plan.document.total, "done": loaded.plan.document.done},
         "slots": _slots(context),
-        "attention": actions.blocked_tickets(views, command, str(context.project.root)),
+        "attention": actions.blocked_tickets(views, command, str(context.project.root), steps=True),
         "sections": _sections(loaded, views),
     }
 
@@ -82,7 +83,7 @@ def _ticket(view: TicketView, by_key: dict[str, TicketView]) -> dict[str, Any]:
             "why": completion.why,
         }
     if view.assignment is not None:
-        value["assignment"] = _assignment(view.assignment)
+        value["assignment"] = assignment_value(view.assignment)
     return value
 
 
@@ -92,22 +93,3 @@ def _described(key: str, by_key: dict[str, TicketView]) -> str:
     if view is None or view.status is not Status.BLOCKED:
         return key
     return f"{key} ({(view.reason or 'blocked').replace('_', ' ')})"
-
-
-def _assignment(assignment: Assignment) -> dict[str, Any]:
-    attempt = assignment.attempt
-    return {
-        "id": assignment.id,
-        "state": assignment.state.value,
-        "reason": assignment.reason,
-        "detail": assignment.detail,
-        "attempt": attempt.number,
-        "agent": attempt.agent,
-        "session": attempt.session,
-        "since": iso(attempt.claimed_at),
-        "last_evidence_at": iso(attempt.evidence_at),
-        "lease_expires_at": iso(attempt.lease_expires_at) if assignment.state is State.CLAIMED else None,
-        "branch": assignment.branch,
-        "worktree": assignment.worktree,
-        "receipt": assignment.receipt,
-    }

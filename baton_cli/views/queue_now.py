@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from baton_cli.views.grid import DONE, Grid
-from baton_cli.views.page import Line, cells
+from baton_cli.views.page import Line, cells, length
 from baton_cli.views.words import age, count, joined, listed, plain, prose, seconds, short, shown, span
 
 TICKETS = 4  # shown of one reason
 RUNNING = 10  # shown in flight
 WHO_MOST = 24
-_STEPS = re.compile(r"(?<=then:) | (?=\(or\b)")  # where a remedy goes on with a command, or with another way
 
 Ticket = Mapping[str, Any]
 
@@ -32,26 +31,33 @@ def person(change: Mapping[str, Any], grid: Grid) -> list[Line]:
             blocked.setdefault(str(ticket.get("reason")), []).append(ticket)
     lines: list[Line] = []
     if change.get("paused") is not None:
-        lines += _alone(grid, "paused", prose(change["paused"]), f"baton resume {shown(change['change'])}")
+        again = [{"run": [shlex.join(("baton", "resume", str(change["change"])))]}]
+        lines += _alone(grid, "paused", prose(change["paused"]), again)
     for action in change.get("attention", ()):
         reason = str(action.get("reason"))
         stopped = blocked.pop(reason, None)
         if stopped:
-            lines += _group(grid, reason, stopped, prose(action.get("remedy")))
+            lines += _group(grid, reason, stopped, ways(action))
         else:
-            lines += _alone(grid, plain(reason), prose(action.get("detail")), prose(action.get("remedy")))
+            lines += _alone(grid, plain(reason), prose(action.get("detail")), ways(action))
     for reason, stopped in blocked.items():
-        lines += _group(grid, reason, stopped, "")
+        lines += _group(grid, reason, stopped, ())
     return lines
 
 
-def _alone(grid: Grid, reason: str, detail: str, remedy: str) -> list[Line]:
+def ways(action: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """The remedy of an action as it is laid out: its steps, or the sentence alone."""
+    said = action.get("remedy")
+    return action.get("steps") or ([{"say": said, "run": []}] if said else [])
+
+
+def _alone(grid: Grid, reason: str, detail: str, remedy: Sequence[Mapping[str, Any]]) -> list[Line]:
     """Something that stops the change and is no ticket's."""
     first: Line = [("  ! ", "bold red"), (reason, "red")]
     return [first, *grid.below(detail, ""), *_remedy(grid, remedy)]
 
 
-def _group(grid: Grid, reason: str, tickets: Sequence[Ticket], remedy: str) -> list[Line]:
+def _group(grid: Grid, reason: str, tickets: Sequence[Ticket], remedy: Sequence[Mapping[str, Any]]) -> list[Line]:
     lines: list[Line] = []
     for ticket in tickets[:TICKETS]:
         held = ticket.get("assignment") or {}
@@ -70,21 +76,27 @@ def _group(grid: Grid, reason: str, tickets: Sequence[Ticket], remedy: str) -> l
     return lines + _remedy(grid, remedy)
 
 
-def _remedy(grid: Grid, remedy: str) -> list[Line]:
+def _remedy(grid: Grid, ways: Sequence[Mapping[str, Any]]) -> list[Line]:
     """What to do. Commands stand out, and are never broken over lines, so that they can be copied."""
-    if not remedy:
-        return []
-    first, *others = _STEPS.split(remedy)
-    steps = [(first, "bold" if first.startswith("baton ") else "")]
-    steps += [(step, "" if step.startswith("(or") else "bold") for step in others]
-    indent = " " * grid.indent
-    room = grid.page.width - grid.indent - 3
-    if cells(remedy) <= room:
-        return [[(f"{indent}->", "red"), *((f" {step}", style) for step, style in steps)]]
-    if not steps[0][1]:
-        steps[:1] = [(part, "") for part in grid.page.wrap(first, room, 6)]
-    arrows = [(f"{indent}-> ", "red"), *[(f"{indent}   ", "")] * (len(steps) - 1)]
-    return [[arrow, step] for arrow, step in zip(arrows, steps, strict=True)]
+    indent, room = " " * grid.indent, grid.page.width - grid.indent - 3
+    whole: Line = [(f"{indent}->", "red")]
+    lines: list[Line] = []
+    for at, way in enumerate(ways):
+        say, run = prose(way.get("say")), [prose(command) for command in way.get("run", ())]
+        opening, closing = ("(", ")") if at else ("", "")
+        whole += [(f" {opening}{say}", "")] if say else []
+        whole += [(f" {'; '.join(run)}", "bold")] if run else []
+        whole += [(closing, "")]
+        lines += [
+            [(indent + "   " + part, "")] for part in grid.page.wrap(opening + say + ("" if run else closing), room, 6)
+        ]
+        lines += [[(indent + "   ", ""), (command, "bold")] for command in run]
+        if run and closing:
+            lines[-1].append((closing, ""))
+    if length(whole) <= grid.page.width:
+        return [whole] if ways else []
+    first, *others = lines
+    return [[(f"{indent}-> ", "red"), (first[0][0].removeprefix(indent + "   "), first[0][1]), *first[1:]], *others]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +178,7 @@ def _facts(ticket: Ticket, now: float) -> Facts:
     who = agent or (f"session {session}" if session else "")
     attempt = f"attempt {held.get('attempt', 1)}"
     if held["state"] != "claimed":
-        return Facts(_standing(held), who, attempt)
+        return Facts(standing(held), who, attempt)
     state = "running" if ticket["status"] not in DONE else "running (ticked by hand)"
     since, lease = age(held.get("since"), now), _lease(held.get("lease_expires_at"), now)
     return Facts(state, who, attempt, since, _evidence(held, now), lease)
@@ -187,7 +199,7 @@ def _lease(expires: Any, now: float) -> str:
     return f"lease {span(until - now)}" if until > now else f"lease ran out {span(now - until)} ago"
 
 
-def _standing(held: Mapping[str, Any]) -> str:
+def standing(held: Mapping[str, Any]) -> str:
     """Where work stands that no agent has in hands."""
     reason = plain(held.get("reason") or "")
     return {

@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from baton_cli.core.actions import iso
+from baton_cli.core.actions import iso, remedy, remedy_text
 
 NOW = 1_790_000_000.0
-REMEDIES = {
-    "exhausted": "read the log, then: baton retry {ticket} (or repair it in its worktree and seal)",
-    "manual": "do it by hand, then: baton done {ticket} --why '...' (or: baton skip {ticket} --why '...')",
-    "no_verification": "give it a sub-bullet `- verify: COMMAND` in tasks.md, or write [verify] commands in {root}/baton.toml",
-}
 STATUSES = ("integrated", "external", "attested", "skipped", "in_flight", "ready", "waiting", "blocked")
 
 
@@ -75,9 +70,11 @@ def change(*sections: dict[str, Any], name: str = "add-dark-mode", started: bool
             "reason": reason,
             "tickets": [one["key"] for one in members],
             "detail": f"{members[0]['key']}: {members[0]['title']}",
-            "remedy": REMEDIES[reason].format(ticket=members[0]["key"], root="/home/ada/app"),
+            "remedy": remedy_text(steps),
+            "steps": steps,
         }
         for reason, members in groups.items()
+        for steps in [remedy(reason, [one["key"] for one in members], "baton", "/home/ada/app")]
     ]
     value = {
         "change": name,

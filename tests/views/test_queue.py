@@ -31,7 +31,7 @@ def test_at_80_columns() -> None:
         "  ! 3.2  Document the flag    exhausted after 3 attempts\n"
         "         `pytest -q` exited with 1 (log logs/3.2-3.log)\n"
         "         -> read the log, then:\n"
-        "            baton retry add-dark-mode#3.2\n"
+        "            baton retry 'add-dark-mode#3.2'\n"
         "            (or repair it in its worktree and seal)\n"
         "\n"
         "  ● 3.1  Persist the choice   running 12 min\n"
@@ -120,7 +120,7 @@ def test_several_changes_share_the_page() -> None:
     }
     text = view(large(), dark_mode(), done, broken)
     assert len(text.splitlines()) <= LINES
-    assert "baton retry add-dark-mode#3.2\n" in text
+    assert "baton retry 'add-dark-mode#3.2'\n" in text
     assert "old-one  2 of 2 done  ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━  1 skipped\n" in text
     assert "  complete -> land it on main, then: openspec archive old-one\n" in text
     assert text.endswith(
@@ -166,7 +166,14 @@ def test_every_reason_has_its_remedy_and_long_lists_are_cut() -> None:
     value["attention"].append(stop)
     text = view(value)
     assert "and 25 more manual: 1.5 1.6 " in text
-    assert "baton done add-dark-mode#1.1 --why '...'\n" in text
+    assert (
+        "          -> do it by hand, then (the same for 26 more):\n"
+        "             baton done 'add-dark-mode#1.1' --why '...'\n"
+        "             baton done 'add-dark-mode#1.2' --why '...'\n"
+        "             baton done 'add-dark-mode#1.3' --why '...'\n"
+        "             (or:\n"
+        "             baton skip 'add-dark-mode#1.1' --why '...')\n"
+    ) in text
     assert "write\n" in text
     assert "  ! integration moved\n          somebody moved it\n          -> move it back\n" in text
     value["attention"] = []
@@ -176,7 +183,10 @@ def test_every_reason_has_its_remedy_and_long_lists_are_cut() -> None:
 def test_commands_are_never_broken() -> None:
     value = dark_mode()
     command = "/home/ada/a folder of some length/bin/baton"
-    value["attention"][0]["remedy"] = f"read the log, then: '{command}' retry add-dark-mode#3.2 (or repair it)"
+    value["attention"][0]["steps"] = [
+        {"say": "read the log, then:", "run": [f"'{command}' retry add-dark-mode#3.2"]},
+        {"say": "or repair it", "run": []},
+    ]
     assert f"            '{command}' retry add-dark-mode#3.2\n            (or repair it)\n" in view(value, width=60)
 
 

@@ -1,0 +1,51 @@
+"""Work on a ticket as it is shown: the assignment, and the receipt that it ended in. No token is among the values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from baton_cli.core import receipt as receipts
+from baton_cli.core.actions import iso
+from baton_cli.core.lifecycle import Assignment, State
+from baton_cli.errors import BatonError
+
+
+def assignment_value(assignment: Assignment) -> dict[str, Any]:
+    """An assignment with its current attempt. Times are ISO 8601 in UTC."""
+    attempt = assignment.attempt
+    return {
+        "id": assignment.id,
+        "state": assignment.state.value,
+        "reason": assignment.reason,
+        "detail": assignment.detail,
+        "attempt": attempt.number,
+        "agent": attempt.agent,
+        "session": attempt.session,
+        "since": iso(attempt.claimed_at),
+        "last_evidence_at": iso(attempt.evidence_at),
+        "lease_expires_at": iso(attempt.lease_expires_at) if assignment.state is State.CLAIMED else None,
+        "branch": assignment.branch,
+        "worktree": assignment.worktree,
+        "receipt": assignment.receipt,
+    }
+
+
+def receipt_value(digest: str, body: bytes | None) -> dict[str, Any] | None:
+    """What a receipt says, for a reader; None where it is gone or is no receipt any more."""
+    try:
+        value = receipts.read(body or b"")
+        checks = [{name: check.get(name) for name in ("command", "exit_code", "duration")} for check in value["checks"]]
+        return {
+            "digest": digest,
+            "head": value["head"],
+            "sealed_at": value["sealed_at"],
+            "attempt": value["attempt"],
+            "checks": checks,
+            "touches_checks": value.get("touches_checks", []),
+            "empty_diff": bool(value.get("empty_diff")),
+            "clean_environment": bool(value.get("clean_environment", True)),
+            "detached": bool(value.get("detached")),
+            "operator": value.get("operator"),
+        }
+    except (BatonError, LookupError, TypeError, AttributeError):
+        return None
