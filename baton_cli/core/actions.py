@@ -128,9 +128,10 @@ def blocked_tickets(
 
 def remedy(reason: str, keys: Sequence[str], command: str, root: str) -> list[dict[str, Any]]:
     """What to do about it: ways of `{say, run}`, `run` holding a command for each of the first few tickets."""
-    ways = []
+    ways: list[dict[str, Any]] = []
     for say, template in REMEDIES[reason]:
-        said, run = say.format(root=root), []
+        said = say.format(root=root)
+        run: list[str] = []
         if template:  # the first way for each of the first tickets, another way as an example
             run = [
                 template.format(baton=command, ticket=shlex.quote(key)) for key in keys[: 1 if ways else REMEDY_TICKETS]
