@@ -19,6 +19,7 @@ from baton_cli.project import Project
 if TYPE_CHECKING:
     from baton_cli.controller import SessionController
     from baton_cli.observer import Observer
+    from baton_cli.finisher import Finisher
     from baton_cli.operator import Operator
 
 ProjectOption = Annotated[
@@ -59,6 +60,15 @@ def operator(path: Path | None, *, assignment: str | None = None) -> Iterator[Op
 
 
 @contextmanager
+@contextmanager
+def finisher(path: Path | None, *, json_mode: bool = False) -> Iterator[Finisher]:
+    """The same for the end of a change."""
+    from baton_cli.finisher import Finisher
+
+    with context.opened(locate(path), create=True, progress=progress(json_mode)) as surroundings:
+        yield Finisher(surroundings)
+
+
 def observer(path: Path | None, *, assignment: str | None = None) -> Iterator[Observer]:
     """The same for verbs that only look: nothing is created, and the protocol is not imported."""
     from baton_cli.observer import Observer

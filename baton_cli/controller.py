@@ -100,7 +100,7 @@ class SessionController:
             raise
         first = store_plans.get_change(self.context.store, name) is None
         change = recover.start(self.context, loaded.change)
-        work = Round(name, session, capacity, take_over, loaded, change, self._setup())
+        work = Round(name, session, capacity, take_over, loaded, change, detection.setup(self.context))
         guessed = [
             check.command for ticket in loaded.plan.tickets for check in ticket.checks if check.source == "detected"
         ]
@@ -109,10 +109,6 @@ class SessionController:
             work.notices.extend(baseline.baseline(self.context, change.base, guessed, work.setup).red)
         work.notices.extend(loaded.fates)
         return work
-
-    def _setup(self) -> tuple[str, ...]:
-        configured = self.context.config.setup
-        return configured if configured is not None else detection.detected(self.context.project.root).setup
 
     def _recover(self, work: Round) -> None:
         """Finish what was interrupted, end what has no ticket any more, expire leases."""
@@ -257,7 +253,9 @@ class SessionController:
         notices: list[str] = []
         if assignment.state is State.SEALED:
             notices.extend(self._retire(assignment.change))
-            done = integrate.integrate(self.context, assignment.change, self._setup(), wait=False, wanted=self._wanted)
+            done = integrate.integrate(
+                self.context, assignment.change, detection.setup(self.context), wait=False, wanted=self._wanted
+            )
             if done.stopped is not None:
                 notices.append(done.stopped.message)
             assignment = assignments.get(self.context.store, assignment_id)

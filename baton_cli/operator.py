@@ -10,9 +10,8 @@ from baton_cli.controller import SessionController
 from baton_cli.core.frontier import TicketView
 from baton_cli.core.lifecycle import State
 from baton_cli.flow import baseline, decide, detached, load, recover, setting_up, tick
-from baton_cli.flow.parts import tickets
+from baton_cli.flow.parts import detection, tickets
 from baton_cli.flow.parts.checkout import repo_head
-from baton_cli.flow.parts.detection import detected
 from baton_cli.store import plans
 
 
@@ -60,11 +59,9 @@ class Operator:
         """Run the change's checks before any work; a warning for each that is red (`plan --check`)."""
         loaded = load.look(self.context, change)
         commands = [check.command for ticket in loaded.plan.tickets for check in ticket.checks]
-        setup = self.context.config.setup
-        found = detected(self.context.project.root).setup if setup is None else setup
         row = plans.get_change(self.context.store, change)
         base = row.base if row is not None else repo_head(self.context)
-        return list(baseline.baseline(self.context, base, commands, found).red)
+        return list(baseline.baseline(self.context, base, commands, detection.setup(self.context)).red)
 
     def decide(self, change: str, ticket: str, decision: str, why: str | None) -> dict[str, Any]:
         """`done`, `skip`, `reopen`, `retry` or `abandon`, as `baton.decision/1`."""

@@ -31,8 +31,10 @@ MAY: dict[str, set[str]] = {
     "controller": {"flow", "store", "git", "context", "provision", *GROUND, *VALUES},
     "observer": {"flow", "store", "context", *GROUND, *VALUES},
     "operator": {"controller", "flow", "store", "context", *GROUND, *VALUES},
+    "finisher": {"controller", "flow", "store", "git", "context", *GROUND, *VALUES},
     "cli": {
         "controller",
+        "finisher",
         "observer",
         "operator",
         "flow",

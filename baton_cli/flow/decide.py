@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,19 +15,12 @@ from baton_cli.core.frontier import FINISHED, TicketView
 from baton_cli.core.lifecycle import Assignment, Event, State
 from baton_cli.errors import USAGE, BatonError
 from baton_cli.flow.parts import branch, tokens
+from baton_cli.flow.parts.person import who
 from baton_cli.git import repo
 from baton_cli.store import assignments, events
 from baton_cli.store import plans as store_plans
 
 DECISIONS = {"done": "attested", "skip": "skipped"}
-
-
-def who() -> str:
-    """The person at the keyboard, as the system knows them."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return f"uid {os.getuid()}" if hasattr(os, "getuid") else "unknown"
 
 
 def find(views: Sequence[TicketView], name: str) -> TicketView:

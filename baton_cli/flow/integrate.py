@@ -14,8 +14,8 @@ from baton_cli.core.facts import Change
 from baton_cli.core.lifecycle import Assignment, Event, State
 from baton_cli.core.receipt import SealedReceipt
 from baton_cli.errors import BatonError
-from baton_cli.flow.parts import branch, evidence, gate
-from baton_cli.git import merge, repo
+from baton_cli.flow.parts import branch, evidence, gate, merging
+from baton_cli.git import repo
 from baton_cli.store import assignments, merges
 from baton_cli.store import evidence as stored
 from baton_cli.store import plans as store_plans
@@ -117,14 +117,15 @@ def _settle(context: Context, change: Change, assignment: Assignment, setup: Seq
             return _move(
                 context, assignment, Event.EVIDENCE_STALE, reason=refusal.code, detail=refusal.message, receipt=None
             )
-        conflicts, tree = _merged(context, current, receipt, head)
-        if conflicts:
-            files = ", ".join(conflicts[:5])
+        by_hand = f"merge {current.integration_branch} in the ticket's worktree by hand, then seal again"
+        merged = merging.in_memory(context, current, head, receipt.head, by_hand)
+        if merged.conflicts:
+            files = ", ".join(merged.conflicts[:5])
             return _refuse(context, assignment, Event.CONFLICT, head, "conflict", f"it conflicts in {files}")
-        verdict = _judge(context, current, assignment, receipt, head, tree, setup)
+        verdict = _judge(context, current, assignment, receipt, head, merged.tree, setup)
         if verdict.failed is not None:
             return _refuse(context, assignment, Event.GATE_FAILED, head, "gate_failed", verdict.failed)
-        done = _commit(context, current, assignment, receipt, head, tree, verdict)
+        done = _commit(context, current, assignment, receipt, head, merged.tree, verdict)
         if done is not None:
             return done
     raise BatonError(
@@ -191,29 +192,6 @@ def _refuse(context: Context, assignment: Assignment, event: Event, head: str, r
         receipt=None,
         conflicts=conflicts,
     )
-
-
-def _merged(context: Context, change: Change, receipt: SealedReceipt, head: str) -> tuple[Sequence[str], str]:
-    """Conflicting files, or none and the merged tree. Nothing moves."""
-    repository = context.project.repository
-    base = repo.merge_base(repository, head, receipt.head)
-    if base == head:
-        return (), receipt.tree
-    if base is None:
-        raise BatonError(
-            "unrelated_history", f"{receipt.head[:12]} has nothing in common with {head[:12]}", "abandon the assignment"
-        )
-    both = set(repo.changed_paths(repository, base, head)) & set(repo.changed_paths(repository, base, receipt.head))
-    place = branch.own_worktree(context, change, head)
-    drivers = repo.custom_merge_drivers(place, sorted(both)) if both else ()
-    if drivers:
-        raise BatonError(
-            "merge_driver",
-            f"merging needs the custom merge driver {', '.join(drivers)}, which Baton does not run",
-            f"merge {change.integration_branch} in the ticket's worktree by hand, then seal again",
-        )
-    result = merge.merge_tree(place, head, receipt.head)
-    return result.conflicts, result.tree
 
 
 def _commit(

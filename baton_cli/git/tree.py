@@ -158,7 +158,7 @@ def _tracked_changes(cwd: Path, env: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _absent(cwd: Path, status: Sequence[str]) -> frozenset[str]:
-    return _left_out(cwd, frozenset(entry[3:] for entry in status if entry[1] == "D"))
+    return left_out(cwd, frozenset(entry[3:] for entry in status if entry[1] == "D"))
 
 
 NOTHING_IGNORED = hashlib.sha256().hexdigest()  # the `ignored_digest` of a checkout without ignored files
@@ -172,7 +172,7 @@ def _without_caches(paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(path for path in paths if not _is_cache(path))
 
 
-def _left_out(cwd: Path, gone: frozenset[str]) -> frozenset[str]:
+def left_out(cwd: Path, gone: frozenset[str]) -> frozenset[str]:
     """Which of the missing files a sparse checkout left out: asked only when files are missing."""
     if not gone:
         return frozenset()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from baton_cli.context import Context
 from baton_cli.core import detect
 
 
@@ -20,3 +21,9 @@ def detected(root: Path) -> detect.Detected:
         elif path.is_dir():
             files[name] = ""
     return detect.detect(files)
+
+
+def setup(context: Context) -> tuple[str, ...]:
+    """The commands that make a worktree usable: the configured ones, else the detected ones."""
+    configured = context.config.setup
+    return detected(context.project.root).setup if configured is None else configured
