@@ -60,7 +60,6 @@ def operator(path: Path | None, *, assignment: str | None = None) -> Iterator[Op
 
 
 @contextmanager
-@contextmanager
 def finisher(path: Path | None, *, json_mode: bool = False) -> Iterator[Finisher]:
     """The same for the end of a change."""
     from baton_cli.finisher import Finisher
@@ -69,6 +68,7 @@ def finisher(path: Path | None, *, json_mode: bool = False) -> Iterator[Finisher
         yield Finisher(surroundings)
 
 
+@contextmanager
 def observer(path: Path | None, *, assignment: str | None = None) -> Iterator[Observer]:
     """The same for verbs that only look: nothing is created, and the protocol is not imported."""
     from baton_cli.observer import Observer
