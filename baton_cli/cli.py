@@ -18,8 +18,8 @@ from baton_cli.project import Project
 
 if TYPE_CHECKING:
     from baton_cli.controller import SessionController
-    from baton_cli.observer import Observer
     from baton_cli.finisher import Finisher
+    from baton_cli.observer import Observer
     from baton_cli.operator import Operator
 
 ProjectOption = Annotated[
