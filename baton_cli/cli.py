@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -75,6 +76,24 @@ def observer(path: Path | None, *, assignment: str | None = None) -> Iterator[Ob
 
     with context.opened(locate(path, assignment), create=False) as surroundings:
         yield Observer(surroundings)
+
+
+def write_page(project: Project, out: Path | None, page: bytes) -> Path:
+    """Write the board to `out`, or to its place in the state folder. Its absolute path. Error: page_unwritable."""
+    path = (project.state / "board.html") if out is None else out.absolute()
+    try:
+        if out is None:  # replaced whole: a browser may be reading it
+            projects.prepare_state(project)
+            beside = path.with_name(f".{path.name}.{os.getpid()}")
+            beside.touch(0o600)
+            beside.write_bytes(page)
+            beside.replace(path)
+        else:
+            path.write_bytes(page)
+    except OSError as error:
+        message = f"the board cannot be written to {str(path)!r}: {error.strerror or error}"
+        raise BatonError("page_unwritable", message, "name another file with --out F") from None
+    return path
 
 
 def seal_packet(packet: Path, out: Path, now: float) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from baton_cli import project as projects
@@ -37,6 +37,31 @@ class Observer:
     def _look(self, change: str) -> dict[str, Any]:
         loaded = load.look(self.context, change)
         return snapshot.snapshot(self.context, loaded, tickets.views(self.context, loaded))
+
+    def board(self, archived: bool = False) -> dict[str, Any]:
+        """Every change of the project with all that a board shows, as `baton.overview/1`.
+
+        The same state gives the same value, however Baton was called and from wherever.
+        """
+        from baton_cli.flow import overview
+
+        context = replace(self.context, command=("baton",))
+        changes: list[dict[str, Any]] = []
+        folders = projects.archived(context.project) if archived else ()
+        for name, folder in [
+            *((name, None) for name in projects.changes(context.project)),
+            *((f.name, f) for f in folders),
+        ]:
+            try:
+                loaded = load.look(context, name) if folder is None else load.look_at(context, folder)
+                views = tickets.views(context, loaded)
+                value = snapshot.snapshot(context, loaded, views)
+                changes.append(overview.completed(context, value, loaded.plan, views))
+            except BatonError as error:
+                changes.append({"change": name, "error": error.value()})
+            changes[-1]["archived"] = folder.path.name if folder else None
+        root = context.project.root
+        return {"schema": overview.SCHEMA, "project": root.name, "root": str(root), "changes": changes}
 
     def plan(self, change: str) -> dict[str, Any]:
         """One plan, as `baton.plan/1`."""

@@ -7,6 +7,7 @@ artifact called `tasks` says it in `generates`. Whatever cannot be read or found
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Mapping
@@ -20,6 +21,7 @@ _MAX_YAML = 1_000_000  # bytes; more is no configuration
 # A key at the start of a line with a plain or simply quoted value: what nearly every file holds, and read without the
 # YAML package, whose import would be the slowest part of a call.
 _PLAIN = r"^{key}[ \t]*:[ \t]+([\"']?)([A-Za-z0-9][A-Za-z0-9._-]*)\1[ \t]*(?:#.*)?\r?$"
+_DATED = re.compile(r"^\d{4}-\d{2}-\d{2}-(?=.)")
 _GLOB = re.compile(r"[*?\[]|[!+@]\([^(]*\)|\{[^{}]*(?:,|\.\.)[^{}]*\}")
 
 
@@ -41,6 +43,26 @@ def change_names(root: Path) -> tuple[str, ...]:
     except OSError:
         return ()
     return tuple(sorted(name for name in names if _problem(name) is None and (folder / name).is_dir()))
+
+
+def archived_changes(root: Path) -> tuple[ChangeFolder, ...]:
+    """The finished changes in `openspec/changes/archive/`, sorted; each has the name it was run under, without its date.
+
+    What has no file with tasks is left out: there is nothing of it to show.
+    """
+    archive = root / "openspec" / "changes" / "archive"
+    try:
+        names = sorted(os.listdir(archive))
+    except OSError:
+        return ()
+    found = []
+    for entry in names:
+        name = _DATED.sub("", entry)
+        path = archive / entry
+        if _problem(name) is None and path.is_dir() and _inside(path, root):
+            with contextlib.suppress(BatonError):
+                found.append(ChangeFolder(name, path, _tasks(root, path), ()))
+    return tuple(found)
 
 
 def change_folder(root: Path, name: str) -> ChangeFolder:

@@ -10,9 +10,11 @@ from pathlib import Path
 
 from baton_cli import repository
 from baton_cli.errors import BatonError
-from baton_cli.openspec import ChangeFolder, change_folder, change_names
+from baton_cli.openspec import ChangeFolder, archived_changes, change_folder, change_names
 
-__all__ = ["ChangeFolder", "Project", "change", "changes", "find", "from_assignment", "prepare_state", "user_pointer"]
+__all__ = [
+    "ChangeFolder", "Project", "archived", "change", "changes", "find", "from_assignment", "prepare_state", "user_pointer",
+]  # fmt: skip
 
 _FOLDERS = ("packets", "receipts", "logs", "worktrees", "locks")
 _DIGEST = re.compile(r"(?<![0-9a-f])[0-9a-f]{8}(?![0-9a-f])")
@@ -107,6 +109,11 @@ def from_assignment(assignment_id: str) -> Project:
 def changes(project: Project) -> tuple[str, ...]:
     """The names of the project's open changes, sorted."""
     return change_names(project.root)
+
+
+def archived(project: Project) -> tuple[ChangeFolder, ...]:
+    """The changes that OpenSpec has archived, by the date in their folder's name."""
+    return archived_changes(project.root)
 
 
 def change(project: Project, name: str) -> ChangeFolder:

@@ -76,6 +76,7 @@ ONLY_IN = {
     "sqlite3": {"store/"},
     "portalocker": {"locks.py"},
     "rich": {"views/", "output.py"},
+    "jinja2": {"views/board/"},
     "click": set(),  # Typer brings its own copy; the real one is not among the dependencies
     "pydantic": set(),
 }

@@ -101,7 +101,12 @@ def _recognise(
 
 def look(context: Context, change: str) -> Loaded:
     """The plan as it is now, recording nothing. A ticket that was never recorded gets a negative id of its own."""
-    folder = projects.change(context.project, change)
+    return look_at(context, projects.change(context.project, change))
+
+
+def look_at(context: Context, folder: ChangeFolder) -> Loaded:
+    """The same for a folder that need not be among the open changes."""
+    change = folder.name
     document = read_document(folder)
     latest = store_plans.latest_revision(context.store, change)
     if latest is not None and latest.digest == document.digest:

@@ -35,6 +35,13 @@ def receipt(store: Store, name: str) -> bytes | None:
     return bytes(row["body"]) if row else None
 
 
+def receipts_of(store: Store, change: str) -> dict[str, bytes]:
+    """The receipts in which a change's assignments ended so far, by digest."""
+    sql = """SELECT DISTINCT r.receipt AS receipt, r.body AS body FROM receipts r
+        JOIN assignments a ON a.receipt = r.receipt WHERE a.change = ?"""
+    return {row["receipt"]: bytes(row["body"]) for row in store.rows(sql, (change,))}
+
+
 def open_batch(store: Store, change: str, session: str) -> Batch | None:
     """The newest batch of the session that nothing has acknowledged."""
     sql = """SELECT batch, change, session, body FROM batches

@@ -21,6 +21,7 @@ def assignment_value(assignment: Assignment) -> dict[str, Any]:
         "attempt": attempt.number,
         "agent": attempt.agent,
         "session": attempt.session,
+        "state_since": iso(assignment.state_since),
         "since": iso(attempt.claimed_at),
         "last_evidence_at": iso(attempt.evidence_at),
         "lease_expires_at": iso(attempt.lease_expires_at) if assignment.state is State.CLAIMED else None,
