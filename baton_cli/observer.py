@@ -87,6 +87,14 @@ class Observer:
         view = decide.find(tickets.views(self.context, loaded), ticket)
         return difference.difference(self.context, decide.assignment_of(view))
 
+    def explain(self, change: str, ticket: str) -> dict[str, Any]:
+        """Why a ticket stands where it stands, as `baton.explain/1`."""
+        from baton_cli.flow import decide, explain
+
+        loaded = load.look(self.context, change)
+        views = tickets.views(self.context, loaded)
+        return explain.explain(self.context, loaded, views, decide.find(views, ticket))
+
     def receipt(self, assignment_id: str) -> dict[str, Any]:
         """The receipt of an assignment, as `baton.receipt_view/1`."""
         from baton_cli.flow.parts import evidence

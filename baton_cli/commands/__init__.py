@@ -35,6 +35,7 @@ VERBS: dict[str, Verb] = {
     "reconcile": Verb("reconcile", "Settle an attempt after its agent has ended.", PROTOCOL),
     "mcp": Verb("mcp", "Serve MCP clients: the protocol as tools.", SERVE),
     "status": Verb("status", "Show where a change stands and what needs a person.", LOOK),
+    "explain": Verb("explain", "Say why a ticket is or is not ready, and what became of it.", LOOK),
     "board": Verb("board", "Write all changes as a Kanban board in one HTML file.", LOOK),
     "diff": Verb("diff", "Show what a ticket's worker has done so far.", LOOK),
     "log": Verb("log", "Show what happened, event by event.", LOOK),

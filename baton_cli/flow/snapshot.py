@@ -8,10 +8,8 @@ from baton_cli.context import Context
 from baton_cli.core import actions
 from baton_cli.core.actions import iso
 from baton_cli.core.frontier import FINISHED, Progress, Status, TicketView, progress
-from baton_cli.core.lifecycle import State
 from baton_cli.flow.parts.tickets import Loaded
-from baton_cli.flow.parts.work import assignment_value
-from baton_cli.store import assignments
+from baton_cli.flow.parts.work import assignment_value, slots
 from baton_cli.store import plans as store_plans
 
 SCHEMA = "baton.status/1"
@@ -32,16 +30,10 @@ def snapshot(context: Context, loaded: Loaded, views: tuple[TicketView, ...]) ->
         "integration_head": change.integration_head if change else None,
         "progress": {name: getattr(counts, name) for name in Progress.__slots__},
         "boxes": {"total": loaded.plan.document.total, "done": loaded.plan.document.done},
-        "slots": _slots(context),
+        "slots": slots(context),
         "attention": actions.blocked_tickets(views, command, str(context.project.root), steps=True),
         "sections": _sections(loaded, views),
     }
-
-
-def _slots(context: Context) -> dict[str, int]:
-    """How much of `limits.parallel` all changes of the project use together."""
-    held = sum(1 for assignment in assignments.every_open(context.store) if assignment.state is State.CLAIMED)
-    return {"used": held, "limit": context.config.parallel}
 
 
 def state_of(counts: Progress) -> str:

@@ -34,6 +34,14 @@ def append(
     )
 
 
+def of_ticket(store: Store, change: str, ticket_id: int, key: str) -> tuple[LoggedEvent, ...]:
+    """What happened to a ticket, oldest first: to its assignments whatever it was called then, and decisions about it."""
+    sql = """SELECT * FROM events WHERE change = ? AND (
+        assignment_id IN (SELECT id FROM assignments WHERE ticket_id = ?) OR (assignment_id IS NULL AND ticket = ?))
+        ORDER BY event"""
+    return tuple(LoggedEvent(**dict(row)) for row in store.rows(sql, (change, ticket_id, key)))
+
+
 def history(store: Store, change: str | None = None, *, assignment_id: str | None = None) -> tuple[LoggedEvent, ...]:
     """All events, oldest first, of one change or one assignment when named."""
     where, parameters = ["1=1"], []

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from baton_cli.context import Context
 from baton_cli.core import receipt as receipts
 from baton_cli.core.actions import iso
 from baton_cli.core.lifecycle import Assignment, State
 from baton_cli.errors import BatonError
+from baton_cli.store import assignments
+
+
+def slots(context: Context) -> dict[str, int]:
+    """How much of `limits.parallel` all changes of the project use together."""
+    held = sum(1 for assignment in assignments.every_open(context.store) if assignment.state is State.CLAIMED)
+    return {"used": held, "limit": context.config.parallel}
 
 
 def assignment_value(assignment: Assignment) -> dict[str, Any]:

@@ -1,0 +1,75 @@
+"""Why a ticket is or is not ready, what became of it so far, and the receipt behind it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from baton_cli.context import Context
+from baton_cli.core import actions
+from baton_cli.core.actions import iso
+from baton_cli.core.frontier import Status, TicketView
+from baton_cli.core.lifecycle import Assignment, State
+from baton_cli.core.reasons import because
+from baton_cli.flow.parts.tickets import Loaded
+from baton_cli.flow.parts.work import assignment_value, receipt_value, slots
+from baton_cli.store import assignments, events, evidence
+from baton_cli.store import plans as store_plans
+
+SCHEMA = "baton.explain/1"
+
+
+def explain(context: Context, loaded: Loaded, views: tuple[TicketView, ...], view: TicketView) -> dict[str, Any]:
+    """`baton.explain/1`. Reads the store and tasks.md; asks git nothing. Times are ISO 8601 in UTC."""
+    by_key = {one.key: one for one in views}
+    planned = view.planned
+    section = loaded.plan.document.sections[planned.ticket.section]
+    held = view.assignment or _finisher(context, view)
+    digest = held.receipt if held is not None else None
+    stuck = view.status is Status.BLOCKED and view.reason
+    return {
+        "schema": SCHEMA,
+        "change": loaded.change,
+        "ticket": view.key,
+        "title": planned.ticket.title,
+        "section": {"number": section.number, "title": section.title},
+        "line": planned.ticket.line,
+        "status": view.status.value,
+        "reason": view.reason,
+        "because": because(view, by_key, store_plans.get_change(context.store, loaded.change), slots(context)),
+        "steps": actions.remedy(view.reason or "", [view.key], context.shell(), str(context.project.root))
+        if stuck
+        else [],
+        "waits_for": [_other(by_key[key]) for key in view.waits_for],
+        "needed_by": [one.key for one in views if view.key in one.planned.after],
+        "checks": [{"command": check.command, "source": check.source} for check in planned.checks],
+        "flags": list(planned.flags),
+        "assignment": _held(context, held) if held is not None else None,
+        "receipt": receipt_value(digest, evidence.receipt(context.store, digest)) if digest else None,
+        "events": [
+            {**asdict(event), "at": iso(event.at)}
+            for event in events.of_ticket(context.store, loaded.change, view.ticket_id, view.key)
+        ],
+    }
+
+
+def _held(context: Context, held: Assignment) -> dict[str, Any]:
+    return {**assignment_value(held), "worktree": str(context.worktree(held.worktree))}
+
+
+def _finisher(context: Context, view: TicketView) -> Assignment | None:
+    """The assignment that finished a ticket."""
+    if view.completion is None or view.completion.assignment_id is None:
+        return None
+    found = assignments.find(context.store, view.completion.assignment_id)
+    return found if found is not None and found.state is State.INTEGRATED else None
+
+
+def _other(view: TicketView) -> dict[str, Any]:
+    return {
+        "key": view.key,
+        "title": view.planned.ticket.title,
+        "status": view.status.value,
+        "reason": view.reason,
+        "state": view.assignment.state.value if view.assignment is not None else None,
+    }
