@@ -39,6 +39,7 @@ VERBS: dict[str, Verb] = {
     "board": Verb("board", "Write all changes as a Kanban board in one HTML file.", LOOK),
     "diff": Verb("diff", "Show what a ticket's worker has done so far.", LOOK),
     "log": Verb("log", "Show what happened, event by event.", LOOK),
+    "audit": Verb("audit", "Prove from git alone that every ticked box has its evidence.", LOOK),
     "receipt": Verb("receipt", "Show or verify the evidence of an assignment.", LOOK),
     "packet": Verb("packet", "Export a task packet, to seal on another machine.", LOOK),
     "done": Verb("done", "Attest that a ticket was done by hand.", DECIDE),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from baton_cli.core import canonical
@@ -96,7 +96,10 @@ def _message(title: str, values: Sequence[Mapping[str, Any]], trailers: Mapping[
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a commit of ours says of itself. `target` is the branch that a landing merged; it is about no ticket then."""
+    """What a commit of ours says of itself. `target` is the branch that a landing merged; it is about no ticket then.
+
+    `said` is what a person said with a decision.
+    """
 
     change: str
     key: str
@@ -108,6 +111,7 @@ class Evidence:
     receipt: Mapping[str, Any] | None
     gate: Mapping[str, Any] | None
     target: str | None = None
+    said: Mapping[str, Any] = field(default_factory=dict)
 
 
 def read_message(message: str) -> Evidence | None:
@@ -141,6 +145,7 @@ def read_message(message: str) -> Evidence | None:
         receipt=values.get("baton.receipt/1"),
         gate=values.get(GATE_SCHEMA),
         target=None if key else trailers["Baton-Target"],
+        said=values.get(DECISION_SCHEMA, {}),
     )
 
 

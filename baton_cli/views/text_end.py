@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from baton_cli.views.words import prose, shown
+from baton_cli.views.words import count, joined, prose, short, shown
 
 Value = Mapping[str, Any]
 HASH = 12  # characters of a commit
@@ -27,3 +27,42 @@ def land_text(answer: Value) -> str:
     width = max(len(step["say"]) for step in answer["next"])
     lines += ["next:", *(f"  {prose(step['say']).ljust(width)}  {shown(step['run'])}" for step in answer["next"])]
     return "".join(f"{line}\n" for line in lines)
+
+
+MARKS = {"integrated": "✓", "attested": "~", "external": "~", "unproved": "✗"}
+
+
+def audit_text(answer: Value) -> str:
+    """One line a ticked box, what is to be known about it below, then what the audit says and what it does not."""
+    lines = [_audit_head(answer)]
+    keys = max((len(short(box["ticket"])) for box in answer["boxes"]), default=0)
+    for box in answer["boxes"]:
+        mark = MARKS[box["level"]] if box["passed"] else "✗"
+        commit = shown(box["commit"] or "")[:HASH].ljust(HASH)
+        lines.append(
+            f"  {mark} {short(box['ticket']).ljust(keys)}  {box['level']:<10}  {commit}  {shown(box['title'], 70)}"
+        )
+        said = ([f"line {box['line']}: {box['problem']}"] if box["problem"] else []) + box["notes"]
+        lines += [f"      {' ' * keys}{prose(text)}" for text in said]
+    for fault in answer["faults"]:
+        of = f" ({short(fault['ticket'])})" if fault["ticket"] else ""
+        lines.append(f"  ✗ commit {shown(fault['commit'])[:HASH]}{of}: {prose(fault['problem'])}")
+    for made in answer["decisions"]:
+        by = joined((prose(made["who"]), prose(made["at"]), prose(made["why"])))
+        lines.append(f"  decision: {shown(made['decision'])} {short(made['ticket'])}: {by}")
+    for problem in answer["problems"]:
+        lines += [f"! {prose(problem['message'])}", f"  -> {prose(problem['hint'])}"]
+    return "".join(f"{line}\n" for line in [*lines, f"note: {prose(answer['proves'])}"])
+
+
+def _audit_head(answer: Value) -> str:
+    counts, change = answer["tickets"], shown(answer["change"])
+    place = f" (archived in {shown(answer['tasks'])})" if answer["archived"] else ""
+    if not counts["ticked"]:
+        return f"{change}{place}: none of {count(counts['total'], 'ticket')} is ticked, so there is nothing to prove"
+    good = counts["ticked"] - counts["failing"]
+    if answer["passed"]:
+        return f"{change}{place}: each of {count(counts['ticked'], 'ticked ticket')} is proved"
+    first = answer["first"]
+    named = f"; first: {short(first['ticket'])} in line {first['line']}" if first else ""
+    return f"{change}{place}: {good} of {count(counts['ticked'], 'ticked ticket')} proved{named}"

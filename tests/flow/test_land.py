@@ -415,9 +415,7 @@ exec "{git}" "$@"
 """
 
 
-@pytest.mark.parametrize(
-    "after", [pytest.param(0, id="before"), pytest.param(1, id="after", marks=pytest.mark.full)]
-)
+@pytest.mark.parametrize("after", [pytest.param(0, id="before"), pytest.param(1, id="after", marks=pytest.mark.full)])
 def test_a_kill_at_any_writing_git_call_is_finished_by_the_next(tmp_path: Path, after: int) -> None:
     world = complete(tmp_path / "project")
     commit_on(world.root, {"other.txt": "theirs\n"})

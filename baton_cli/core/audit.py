@@ -1,0 +1,195 @@
+"""Is every ticked box backed by a commit of ours? Decided from the tasks file and the chain alone. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from baton_cli.core.chain import Chain, Link
+from baton_cli.core.document import Document, Ticket
+
+SCHEMA = "baton.audit/1"
+ALLOWABLE = ("attested", "external")
+PROVES = (
+    "Consistency, not honesty: git, receipts and boxes agree. Whoever can write to the repository can write a"
+    " consistent history; and a receipt says that the checks passed, not that they check enough."
+)
+_DECISIONS = {"done": "attested", "skip": "skipped"}
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """What was looked at. `shallow`: the history of this clone is cut off."""
+
+    change: str
+    tasks: str
+    archived: bool
+    branches: tuple[str, ...]
+    shallow: bool
+
+
+def audit(
+    where: Where, document: Document, keys: Sequence[str], chain: Chain, allow: Collection[str]
+) -> dict[str, Any]:
+    """The answer, as `baton.audit/1`. Levels: integrated, attested (`done`), external (no commit), unproved (a bad one)."""
+    facts = _facts(document, keys, chain)
+    boxes = [
+        _box(ticket, keys[ticket.position], facts[ticket.position], chain)
+        for ticket in document.tickets
+        if any(box.done for box in ticket.boxes)
+    ]
+    for box in boxes:
+        box["passed"] = box["level"] == "integrated" or box["level"] in allow
+    failing = [box for box in boxes if not box["passed"]]
+    stray = _stray(chain, {box["commit"] for box in boxes})
+    return {
+        "schema": SCHEMA,
+        "change": where.change,
+        "passed": not failing and not stray,
+        "tasks": where.tasks,
+        "archived": where.archived,
+        "branches": list(where.branches),
+        "tickets": {"total": len(document.tickets), "ticked": len(boxes), "failing": len(failing)},
+        "levels": {level: sum(1 for box in boxes if box["level"] == level) for level in _LEVELS},
+        "first": failing[0] if failing else None,
+        "failing": [box["ticket"] for box in failing],
+        "boxes": boxes,
+        "faults": stray,
+        "decisions": [_decision(link) for link in chain.links if link.evidence.decision is not None],
+        "problems": _problems(where, chain, failing),
+        "allowed": sorted(allow),
+        "proves": PROVES,
+    }
+
+
+_LEVELS = ("integrated", "attested", "external", "unproved")
+
+
+def _facts(document: Document, keys: Sequence[str], chain: Chain) -> list[list[Link]]:
+    """The commits about each ticket, by position, oldest first. The text decides; only twins need their number."""
+    by_text: dict[str, dict[str, list[Link]]] = {}
+    for link in chain.links:
+        if link.evidence.target is None:
+            by_text.setdefault(link.evidence.fingerprint, {}).setdefault(link.evidence.key, []).append(link)
+    found: list[list[Link]] = [[] for _ in document.tickets]
+    twins: dict[str, list[Ticket]] = {}
+    for ticket in document.tickets:
+        twins.setdefault(ticket.fingerprint, []).append(ticket)
+    for fingerprint, same in twins.items():
+        groups = by_text.get(fingerprint, {})
+        if len(same) == 1:
+            order = {link.oid: place for place, link in enumerate(chain.links)}
+            found[same[0].position] = sorted(
+                (link for group in groups.values() for link in group), key=lambda link: order[link.oid]
+            )
+            continue
+        left = [ticket for ticket in same if keys[ticket.position] not in groups]
+        for ticket in same:
+            found[ticket.position] = groups.pop(keys[ticket.position], [])
+        for ticket, group in zip(left, groups.values(), strict=False):  # renumbered: equal texts pair in order
+            found[ticket.position] = group
+    return found
+
+
+def _box(ticket: Ticket, key: str, links: Sequence[Link], chain: Chain) -> dict[str, Any]:
+    link: Link | None = None
+    for each in links:
+        link = None if each.evidence.decision == "reopen" else each
+    level, problem = "external", None
+    if link is not None:
+        level = _DECISIONS.get(link.evidence.decision or "", "integrated")
+        level, problem = ("external", "it was skipped, then ticked by hand") if level == "skipped" else (level, None)
+        if link.fault is not None:
+            level, problem = "unproved", f"commit {link.oid[:12]}: {link.fault}"
+        elif level == "attested":
+            problem = "a person attested it (`baton done`)"
+    elif links:
+        problem = "it was reopened and never integrated again"
+    else:
+        problem = _unknown(key, ticket, chain)
+    return {
+        # without a number of its own the ticket is called what Baton called it
+        "ticket": link.evidence.key if link is not None and not ticket.id else key,
+        "title": ticket.title,
+        "line": ticket.line,
+        "level": level,
+        "commit": link.oid if link is not None else None,
+        "sealed": link.evidence.receipt.get("head") if link is not None and link.evidence.receipt else None,
+        "receipt": link.evidence.receipt_digest if link is not None else None,
+        "problem": problem,
+        "notes": _notes(link.evidence.receipt) if link is not None and link.evidence.receipt else [],
+    }
+
+
+def _unknown(key: str, ticket: Ticket, chain: Chain) -> str:
+    other = [link for link in chain.links if link.evidence.key == key and link.evidence.decision is None]
+    if other and other[-1].evidence.fingerprint != ticket.fingerprint:
+        return f"its text was changed after commit {other[-1].oid[:12]} integrated it"
+    return "no commit of Baton's is about it: it was ticked by hand"
+
+
+def _notes(receipt: Mapping[str, Any]) -> list[str]:
+    """What a reader should know about evidence that counts."""
+    operator = receipt.get("operator") or {}
+    touched = [str(path) for path in receipt.get("touches_checks") or ()]
+    notes = [
+        "no file was changed" if receipt.get("empty_diff") else "",
+        f"it changes what the checks run: {', '.join(touched[:5])}" if touched else "",
+        f"sealed by a person: {operator.get('why') or 'no reason given'}" if operator else "",
+        "sealed on another machine" if receipt.get("detached") else "",
+    ]
+    return [note for note in notes if note]
+
+
+def _decision(link: Link) -> dict[str, Any]:
+    return {
+        "ticket": link.evidence.key,
+        "decision": link.evidence.decision,
+        "commit": link.oid,
+        "who": link.evidence.said.get("who"),
+        "why": link.evidence.said.get("why"),
+        "at": link.evidence.said.get("at"),
+    }
+
+
+def _stray(chain: Chain, named: Collection[str | None]) -> list[dict[str, Any]]:
+    """Bad commits that no ticked box is named for: merges of a target, decisions, tickets taken out or done again."""
+    return [
+        {"ticket": link.evidence.key or None, "commit": link.oid, "problem": link.fault}
+        for link in chain.links
+        if link.fault is not None and link.oid not in named
+    ]
+
+
+def _problems(where: Where, chain: Chain, failing: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """What lies behind several boxes at once."""
+    if not failing:
+        return []
+    found = []
+    if where.shallow:
+        found.append(
+            {
+                "code": "shallow_history",
+                "message": "the history of this clone is cut off, so commits may be missing",
+                "hint": "fetch the rest (git fetch --unshallow), then audit again",
+            }
+        )
+    if chain.rewritten:
+        found.append(
+            {
+                "code": "rewritten_history",
+                "message": f"commit {chain.rewritten[-1][:12]} was squashed, rebased or picked from Baton's: the evidence"
+                " of such a commit does not fit it any more",
+                "hint": "audit where the integration branch is, and land with `baton land` or a merge commit",
+            }
+        )
+    elif not chain.links and not where.shallow:
+        found.append(
+            {
+                "code": "no_evidence",
+                "message": f"nothing in the history of {', '.join(where.branches)} is Baton's work on {where.change}",
+                "hint": "fetch the integration branch, or a branch it was landed on without squashing",
+            }
+        )
+    return found

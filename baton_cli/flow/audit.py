@@ -1,0 +1,86 @@
+"""tasks.md and git history -> is every ticked box proved? Nothing else is asked: no store, no worktree, no state folder."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from baton_cli import config as configuration
+from baton_cli import project as projects
+from baton_cli.core import audit as audits
+from baton_cli.core import chain, identity, names, tasks
+from baton_cli.errors import BatonError
+from baton_cli.git import history, repo
+from baton_cli.project import ChangeFolder, Project
+
+MENTION = "Baton-Change: "
+REPLACED = "refs/replace/"
+
+
+def audit(project: Project, change: str, allow: Collection[str]) -> dict[str, Any]:
+    """The audit of a change, open or archived, as `baton.audit/1`. Errors: `no_such_change`, `unreadable_tasks`."""
+    folder, archived = _folder(project, change)
+    document = tasks.parse(_bytes(folder.tasks))
+    keys, _ = identity.keys(change, document, [None] * len(document.tickets), 1)
+    repository = project.repository
+    refs = repo.refs(repository)
+    tips = _tips(project, change, refs)
+    cut = history.cut_off(project.common_dir)
+    replaced = {name.removeprefix(REPLACED) for name in refs if name.startswith(REPLACED)}
+
+    def follow(tips: dict[str, str]) -> chain.Chain:
+        oids = sorted(set(tips.values()))
+        told = history.mentioning(repository, oids, MENTION)
+        return chain.follow(
+            change, oids, history.graph(repository, oids) if told else {}, told, cut=cut, replaced=replaced
+        )
+
+    found = follow(tips)
+    if not found.links:  # perhaps on a branch that is not checked out
+        everywhere = {name: oid for name, oid in refs.items() if name.startswith(("refs/heads/", "refs/remotes/"))}
+        elsewhere = follow(everywhere)
+        if elsewhere.links:
+            tips, found = everywhere, elsewhere
+    where = audits.Where(
+        change=change,
+        tasks=folder.tasks.relative_to(project.repository).as_posix(),
+        archived=archived,
+        branches=tuple(_short(name) for name in tips)[:5],
+        shallow=bool(cut),
+    )
+    return audits.audit(where, document, keys, found, allow)
+
+
+def _folder(project: Project, change: str) -> tuple[ChangeFolder, bool]:
+    try:
+        return projects.change(project, change), False
+    except BatonError as error:
+        if error.code != "no_such_change":
+            raise
+        same = [folder for folder in projects.archived(project) if folder.name == change]
+        if not same:
+            raise
+        return same[-1], True
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BatonError("unreadable_tasks", f"{path}: {error.strerror}", "repair the file, then call again") from None
+
+
+def _tips(project: Project, change: str, refs: dict[str, str]) -> dict[str, str]:
+    """Where to begin: what is checked out, and the integration branch as it is here, else as it was fetched."""
+    name = names.integration_branch(configuration.load(project.root).branch_prefix, change)
+    own = f"refs/heads/{name}"
+    found = {"HEAD": repo.head(project.repository).oid}
+    if own in refs:
+        return {**found, own: refs[own]}
+    remote = {ref: oid for ref, oid in refs.items() if ref.startswith("refs/remotes/") and ref.endswith(f"/{name}")}
+    return {**found, **remote}
+
+
+def _short(ref: str) -> str:
+    return ref.removeprefix("refs/heads/").removeprefix("refs/remotes/")
