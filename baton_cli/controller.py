@@ -182,7 +182,7 @@ class SessionController:
                 work.prepared.append(ready)
         if work.prepared:
             place = self.context.inside(self.context.worktree(work.prepared[0].worktree))
-            work.notices.extend(baseline.environment_leaks(self.context.project.root, place))
+            work.notices.extend(baseline.surroundings(self.context.project, place))
 
     def _hand_out(self, work: Round) -> list[dict[str, Any]]:
         return work.pending or handout.hand_out(self.context, work.change, work.prepared, self._answer(work, []))

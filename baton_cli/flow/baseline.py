@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from baton_cli import locks, process
+from baton_cli import process
 from baton_cli.context import Context
 from baton_cli.core import detect
+from baton_cli.flow.parts import holding
 from baton_cli.git import worktree
+from baton_cli.project import Project
 from baton_cli.provision import provision
 
 
@@ -27,7 +30,7 @@ def baseline(context: Context, oid: str, commands: Sequence[str], setup: Sequenc
     log = context.project.logs / f"baseline-{oid[:12]}.log"
     repository = context.project.repository
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with locks.assignment_lock(context.project, "baseline", wait=True):
+    with holding.assignment(context, "baseline", wait=True):
         worktree.discard(repository, path)  # of a call that was killed
         worktree.add_detached(repository, path, oid)
         try:
@@ -56,7 +59,25 @@ def _run(context: Context, commands: Sequence[str], cwd: Path, log: Path) -> Bas
     return Baseline(tuple(passed), tuple(red))
 
 
-def environment_leaks(project: Path, cwd: Path) -> tuple[str, ...]:
+def surroundings(project: Project, cwd: Path) -> tuple[str, ...]:
+    """What a session should know of the place of a worktree at `cwd`, as notices."""
+    return (*_environment_leaks(project.root, cwd), *_small_workspace(project, cwd))
+
+
+def _small_workspace(project: Project, cwd: Path) -> tuple[str, ...]:
+    """Where a harness keeps its agents to the folder it was started in, they need git's folder and the worktree there."""
+    root, git = project.root.resolve(), project.common_dir.resolve()
+    outside = [path for path in (git, cwd.resolve()) if not path.is_relative_to(root)]
+    if not outside:
+        return ()
+    start = os.path.commonpath([root, git, cwd.resolve()])
+    return (
+        f"workspace_too_small: start a harness that keeps agents to one folder in {start}, else they cannot commit; "
+        f"{outside[0]} is outside of {root}",
+    )
+
+
+def _environment_leaks(project: Path, cwd: Path) -> tuple[str, ...]:
     """What the checks of a worktree at `cwd`, which lies inside the project, could pick up from the project around it."""
     if not cwd.resolve().is_relative_to(project.resolve()):
         return ()

@@ -132,6 +132,18 @@ def test_what_checks_could_pick_up_around_a_worktree_is_reported(tmp_path: Path)
     assert any("environment_leak" in notice and "node_modules" in notice for notice in world.actions()["notices"])
 
 
+def test_a_session_is_told_which_folder_its_agents_need(tmp_path: Path) -> None:
+    outer = make_world(tmp_path / "repository")
+    assert not [notice for notice in outer.actions().get("notices", ()) if "workspace" in notice]
+    inner = World(outer.root / "packages" / "inner")
+    inner.root.mkdir(parents=True)
+    for name in ("openspec", "baton.toml", "README"):
+        run_git(outer.root, "mv", name, f"packages/inner/{name}")
+    run_git(outer.root, "commit", "-qm", "inner")
+    notice = next(notice for notice in inner.actions()["notices"] if notice.startswith("workspace_too_small"))
+    assert f"in {outer.root}, else" in notice
+
+
 def test_copies_links_and_include_files_reach_the_worktree_and_no_commit(tmp_path: Path) -> None:
     config = '[verify]\ncommands = ["test -f .env"]\n[worktree]\ncopy = [".env", "README"]\nlink = ["big"]\n'
     files = {".gitignore": ".env\nbig\nlocal/\n", ".worktreeinclude": "local/*.cfg\n"}

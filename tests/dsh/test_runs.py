@@ -234,6 +234,7 @@ def test_a_project_in_a_sub_folder(linked: Linked, tmp_path: Path) -> None:
     script = Script()
     model = run_headless(linked("headless"), inner, script, cwd=outer.root)
     assert complete(script, model)["integrated"] == 1
+    assert any(f"to one folder in {outer.root}, else" in text for text in tool_results(model, "mcp__baton__actions"))
     assert "packages/inner/1.1.txt" in run_git(outer.root, "ls-tree", "-r", "--name-only", inner.integration)
 
 
