@@ -78,6 +78,23 @@ def observer(path: Path | None, *, assignment: str | None = None) -> Iterator[Ob
         yield Observer(surroundings)
 
 
+def stamp(project: Project) -> tuple[object, ...]:
+    """Differs after every change that `status` could show. A few looks at the disk, no file is opened."""
+    changes = project.root / "openspec" / "changes"
+    names = projects.changes(project)
+    files = [project.queue_db, project.queue_db.with_name("queue.db-wal"), project.root / "baton.toml"]
+    files += [changes / name / file for name in names for file in ("tasks.md", "baton.toml")]
+    return (names, *map(_stamp, files))
+
+
+def _stamp(file: Path) -> tuple[int, int, int] | None:
+    try:
+        known = file.stat()
+    except OSError:
+        return None
+    return known.st_mtime_ns, known.st_size, known.st_ino
+
+
 def write_page(project: Project, out: Path | None, page: bytes) -> Path:
     """Write the board to `out`, or to its place in the state folder. Its absolute path. Error: page_unwritable."""
     path = (project.state / "board.html") if out is None else out.absolute()

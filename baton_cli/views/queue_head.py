@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from baton_cli.views.page import GAP, INDENT, Line, Page, cells, length
-from baton_cli.views.words import finished, shown
+from baton_cli.views.words import count, finished, shown
 
 BAR_LEAST, BAR_MOST = 10, 30
 HASH = 7  # characters of a commit
@@ -20,17 +20,20 @@ def head(change: Mapping[str, Any], page: Page) -> list[Line]:
     name = page.cut(shown(change["change"]), max(12, page.width - 30))
     first: Line = [
         (name, "bold"),
-        (GAP + (f"{done} of {total} done" if total else "no tickets in tasks.md"), "green" if complete else "bold"),
+        (
+            GAP + (f"{done} of {count(total, 'ticket')} done" if total else "no tickets in tasks.md"),
+            "green" if complete else "bold",
+        ),
     ]
-    told, place = _told(change), _place(change, page)
+    counts, place = told(change), _place(change, page)
     free = page.width - length(first) - 2 * len(GAP)
-    bar = min(BAR_MOST, free - length(told) if told else free)
+    bar = min(BAR_MOST, free - length(counts) if counts else free)
     if bar < BAR_LEAST:
         bar = min(BAR_MOST, free)
     if bar >= BAR_LEAST and total:
         first += [(GAP, ""), *page.bar(done, total, bar)]
     lines = [first]
-    for part in (told, place):
+    for part in (counts, place):
         if part and length(lines[-1]) + len(GAP) + length(part) <= page.width:
             lines[-1] += [(GAP, ""), *part]
         elif part:
@@ -40,11 +43,11 @@ def head(change: Mapping[str, Any], page: Page) -> list[Line]:
     return lines
 
 
-def _told(change: Mapping[str, Any]) -> Line:
+def told(change: Mapping[str, Any]) -> Line:
     """The counts of what is not finished."""
     progress = change["progress"]
     person = progress.get("blocked", 0)
-    counts = (
+    known = (
         (person, "needs a person" if person == 1 else "need a person", "red"),
         (progress.get("in_flight", 0), "in flight", "yellow"),
         (progress.get("ready", 0), "ready", ""),
@@ -54,7 +57,7 @@ def _told(change: Mapping[str, Any]) -> Line:
     line: Line = []
     if change.get("paused") is not None:
         line.append(("paused", "red"))
-    for number, what, style in counts:
+    for number, what, style in known:
         if number:
             line += [(", ", "dim")] if line else []
             line.append((f"{number} {what}", style))

@@ -66,3 +66,14 @@ def _audit_head(answer: Value) -> str:
     first = answer["first"]
     named = f"; first: {short(first['ticket'])} in line {first['line']}" if first else ""
     return f"{change}{place}: {good} of {count(counts['ticked'], 'ticked ticket')} proved{named}"
+
+
+def clean_text(answer: Value) -> str:
+    """What went and what stayed, one line each."""
+    verb = "would remove" if answer["dry_run"] else "removed"
+    lines = [f"{verb}  {item['what']:<8}  {shown(item['name'])}" for item in answer["removed"]]
+    lines += [
+        f"{'kept'.ljust(len(verb))}  {item['what']:<8}  {shown(item['name'])}: {prose(item['why'])}"
+        for item in answer["kept"]
+    ]
+    return "".join(f"{line}\n" for line in lines or ["nothing to remove"])

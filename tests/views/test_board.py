@@ -76,7 +76,7 @@ def test_every_ticket_hangs_in_its_column() -> None:
     assert hung["Needs attention"] == ["3.2"]
     assert hung["Done"] == [f"1.{n}" for n in range(1, 7)] + [f"2.{n}" for n in range(1, 6)]
     assert "<b>11 of 18</b> tickets done in 1 change" in page
-    assert "11 of 18 done" in page
+    assert "11 of 18 tickets done" in page
     for words in ("11 done", "2 in progress", "1 needs attention", "1 ready", "3 waiting"):
         assert f">{words}</li>" in page
 

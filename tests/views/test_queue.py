@@ -24,7 +24,7 @@ def overlong(text: str, width: int) -> list[str]:
 
 def test_at_80_columns() -> None:
     assert view(dark_mode()) == (
-        "add-dark-mode  11 of 18 done  ━━━━━━━━━━━━━━━━━━────────────\n"
+        "add-dark-mode  11 of 18 tickets done  ━━━━━━━━━━━━━━━━━━────────────\n"
         "  1 needs a person, 2 in flight, 1 ready, 3 waiting\n"
         "  baton/add-dark-mode/integration 4f2a91c, for main\n"
         "\n"
@@ -121,7 +121,7 @@ def test_several_changes_share_the_page() -> None:
     text = view(large(), dark_mode(), done, broken)
     assert len(text.splitlines()) <= LINES
     assert "baton retry 'add-dark-mode#3.2'\n" in text
-    assert "old-one  2 of 2 done  ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━  1 skipped\n" in text
+    assert "old-one  2 of 2 tickets done  ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━  1 skipped\n" in text
     assert "  complete -> land it on main, then: openspec archive old-one\n" in text
     assert text.endswith(
         "\n\n! odd-one  its plan cannot be read\n  1.1 waits for itself\n  -> take it out of tasks.md\n"
@@ -137,7 +137,7 @@ def test_no_change_and_a_change_not_run_yet() -> None:
         started=False,
     )
     assert view(fresh) == (
-        "add-dark-mode  0 of 3 done  ──────────────────────────────  2 ready, 1 waiting\n"
+        "add-dark-mode  0 of 3 tickets done  ────────────────────────  2 ready, 1 waiting\n"
         "\n"
         '  not started: tell an agent session "run baton on add-dark-mode"\n'
         "\n"
@@ -294,3 +294,32 @@ def test_bar_is_full_only_at_the_end() -> None:
     assert [text for text, _ in paper.bar(300, 300, 10)] == ["━" * 10, ""]
     assert paper.bar(0, 0, 4)[1][0] == "─" * 4
     assert [text for text, _ in Page(80, False).bar(299, 300, 10)] == ["#" * 9, "."]
+
+
+def test_many_changes_are_a_line_each_unless_something_happens_in_them() -> None:
+    def small(name: str, status: str) -> dict[str, Any]:
+        return change(section("1", "A", ticket("1.1", "a", "integrated"), ticket("1.2", "b", status)), name=name)
+
+    broken = {
+        "change": "odd-one",
+        "error": {"code": "plan_cycle", "message": "1.1 waits for itself", "hint": "undo it"},
+    }
+    done = [small(f"done-{n}", "integrated") for n in range(3)]
+    waiting = [small(f"idle-{n:02}", "ready") for n in range(30)]
+    text = view(*done, *waiting, dark_mode(), broken)
+    lines = text.splitlines()
+    assert lines[0] == "35 changes  47 of 84 tickets done  1 needs a person, 2 in flight, 31 ready, 3 w…"
+    assert "  ! 3.2  Document the flag    exhausted after 3 attempts" in lines
+    assert "! odd-one  its plan cannot be read" in lines
+    assert "  idle-00     1 of 2     ━━━━━─────  1 ready" in lines
+    assert lines[-1] == "  and 13 more, 3 of them complete"
+    assert len(lines) <= LINES
+    assert [line for line in overlong(text, 80) if "baton " not in line] == []
+    assert "  done-1      2 of 2     ━━━━━━━━━━  complete" in view(*done, *waiting[:4]).splitlines()
+
+
+def test_a_page_of_few_lines() -> None:
+    assert len(view(large(), width=100).splitlines()) > 30
+    text = queue_view(status(large()), now=NOW, colour=False, width=100, unicode=True, lines=20)
+    assert len(text.splitlines()) <= 20
+    assert "child-0" in text
