@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from baton_cli import project as projects
 from baton_cli.context import Context
 from baton_cli.controller import SessionController
 from baton_cli.core import landing
 from baton_cli.core.frontier import FINISHED
 from baton_cli.errors import BatonError
-from baton_cli.flow import land, load, recover
+from baton_cli.flow import clean, land, load, recover
 from baton_cli.flow.parts import detection, tickets
 from baton_cli.git import repo
+from baton_cli.store import plans
 
 
 class Finisher:
@@ -50,3 +52,16 @@ class Finisher:
             ticks=open_ticks,
             notices=notices,
         )
+
+    def clean(self, change: str | None = None, *, dry_run: bool = False) -> dict[str, Any]:
+        """Remove what integrated work no longer needs, as `baton.clean/1`. Error: `no_such_change`."""
+        if change is not None and plans.get_change(self.context.store, change) is None:
+            projects.change(self.context.project, change)
+        done = clean.clean(self.context, change, dry_run=dry_run)
+        return {
+            "schema": "baton.clean/1",
+            "change": change,
+            "dry_run": dry_run,
+            "removed": done.removed,
+            "kept": done.kept,
+        }

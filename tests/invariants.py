@@ -155,7 +155,10 @@ def _refs(world: World) -> dict[str, str]:
 def _branch(world: World, connection: sqlite3.Connection, refs: Mapping[str, str]) -> None:
     """Each commit on the integration branch is ours and fits; what was integrated is on it, each assignment once."""
     for change in _rows(connection, "SELECT * FROM changes"):
-        head = refs[f"refs/heads/{change['integration_branch']}"]
+        head = refs.get(f"refs/heads/{change['integration_branch']}")
+        if head is None:  # cleaned after it had landed: what it was is on another branch
+            head = change["integration_head"]
+            assert run_git(world.root, "for-each-ref", f"--contains={head}", "refs/heads"), "the branch is lost"
         assert head == change["integration_head"], "the branch is not where the store says"
         log = run_git(world.root, "log", "--first-parent", "--reverse", "-z", "--format=%H%x01%T%x01%P%x01%B", head)
         entries = [entry.strip("\n").split("\x01") for entry in filter(None, log.split("\0"))]

@@ -29,6 +29,7 @@ VERBS: dict[str, Verb] = {
     "plan": Verb("plan", "Show a change as tickets, what they wait for and what proves them.", PLAN),
     "drive": Verb("drive", "Run a change to its end with a command as the agent.", PLAN),
     "land": Verb("land", "Bring a finished change to the branch it started from.", PLAN),
+    "clean": Verb("clean", "Remove what integrated work no longer needs.", PLAN),
     "actions": Verb("actions", "Say what the session has to do next.", PROTOCOL),
     "bind": Verb("bind", "Record which agent works on an assignment.", PROTOCOL),
     "seal": Verb("seal", "Run the checks of an assignment and write its receipt.", PROTOCOL),

@@ -15,6 +15,7 @@ from baton_cli.core.receipt import SealedReceipt
 GATE_SCHEMA = "baton.gate/1"
 DECISION_SCHEMA = "baton.decision/1"
 SUBJECT_LIMIT = 72
+UNDER_TEST = "baton: tree under test"  # subject of the commit that a gate checks out; no branch ever has it
 RIGHT_OF_WAY_AFTER = 2
 _HOLDS_THE_WAY = (State.CONFLICTED, State.CLAIMED, State.SEALED)
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 from baton_cli import locks
 from baton_cli.context import Context
@@ -13,9 +11,9 @@ from baton_cli.core.facts import Change
 from baton_cli.core.frontier import FINISHED, TicketView
 from baton_cli.core.lifecycle import Assignment, Event, State, counts_as_attempt
 from baton_cli.errors import BatonError
-from baton_cli.flow.parts import activity, branch
+from baton_cli.flow.parts import activity, branch, clearing
 from baton_cli.flow.parts.tickets import Loaded
-from baton_cli.git import repo, worktree
+from baton_cli.git import repo
 from baton_cli.git.run import version
 from baton_cli.store import assignments, events
 from baton_cli.store import plans as store_plans
@@ -183,42 +181,7 @@ def clear_worktrees(context: Context, change: str) -> tuple[str, ...]:
             continue
         with locks.assignment_lock(context.project, assignment.id, wait=False) as held:
             if held:
-                kept = _clear(context, assignment)
+                kept = clearing.clear(context, assignment)
                 if kept and kept != assignment.kept:
                     notices.append(f"the worktree of {assignment.ticket} is kept: {kept}")
     return tuple(notices)
-
-
-def _clear(context: Context, assignment: Assignment) -> str | None:
-    repository, path = context.project.repository, context.worktree(assignment.worktree)
-    ref = f"refs/heads/{assignment.branch}"
-    tip = repo.refs(repository, ref).get(ref)
-    kept = None
-    merged = assignment.integrated_commit or assignment.sealed_head or ""
-    if tip is not None and tip != assignment.sealed_head and not repo.is_ancestor(repository, tip, merged):
-        kept = f"{assignment.branch} has commits that are not integrated"
-    elif path.exists():
-        kept = _holds(assignment, path) or (None if worktree.remove(repository, path) else "git refused to remove it")
-    else:
-        worktree.prune(repository)
-    if kept is None and tip is not None:
-        repo.delete_ref(repository, ref, tip)
-    with context.store.transaction():
-        if kept is None:
-            assignments.set_columns(context.store, assignment, removed_at=context.now(), kept=None)
-            assignments.log(context.store, assignment, "worktree_removed", context.now())
-        elif kept != assignment.kept:
-            assignments.set_columns(context.store, assignment, kept=kept)
-            assignments.log(context.store, assignment, "worktree_kept", context.now(), detail=kept)
-    return kept
-
-
-def _holds(assignment: Assignment, path: Path) -> str | None:
-    """What a worktree holds beyond the integrated commit, if anything."""
-    state = repo.cleanliness(path)
-    if state.changed or state.untracked:
-        return f"not committed: {', '.join((*state.changed, *state.untracked)[:3])}"
-    placed: Mapping[str, object] = json.loads(assignment.placed or "{}")
-    if state.ignored_digest != placed.get("digest"):
-        return f"ignored files: {', '.join(state.ignored[:3])}" if state.ignored else "ignored files changed"
-    return None

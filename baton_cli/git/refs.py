@@ -115,6 +115,13 @@ def is_ancestor(cwd: Path, ancestor: str, descendant: str) -> bool:
     return git("merge-base", "--is-ancestor", ancestor, descendant, cwd=cwd, ok=(0, 1)).code == 0
 
 
+def held_by(cwd: Path, oid: str) -> tuple[str, ...]:
+    """The local branches (full names) that contain a commit, sorted."""
+    return tuple(
+        git("for-each-ref", "--format=%(refname)", f"--contains={oid}", "refs/heads/", cwd=cwd).text.splitlines()
+    )
+
+
 def merge_base(cwd: Path, a: str, b: str) -> str | None:
     """The best common ancestor, None for unrelated histories."""
     return git("merge-base", a, b, cwd=cwd, ok=(0, 1)).text or None

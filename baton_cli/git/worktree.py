@@ -164,6 +164,20 @@ def remove(cwd: Path, path: Path) -> bool:
     return git("worktree", "remove", "--", os.path.abspath(path), cwd=cwd, ok=(0, 1, 128, 255)).code == 0
 
 
+def lock_reason(path: Path) -> str | None:
+    """What `git worktree lock` was told about the worktree at `path` ("" for nothing); None when it is not locked."""
+    admin = _admin(path)
+    try:
+        return None if admin is None else (admin / "locked").read_text(encoding="utf-8", errors="replace").strip()
+    except FileNotFoundError:
+        return None
+
+
+def unlock(cwd: Path, path: Path) -> None:
+    """Take the lock off a worktree."""
+    git("worktree", "unlock", "--", os.path.abspath(path), cwd=cwd, ok=(0, 128))
+
+
 def prune(cwd: Path) -> None:
     """Forget worktrees whose folders are gone (locked ones excepted)."""
     git("worktree", "prune", cwd=cwd)

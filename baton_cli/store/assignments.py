@@ -67,6 +67,11 @@ def every_open(store: Store) -> tuple[Assignment, ...]:
     return tuple(_assignment(row) for row in store.rows(sql, tuple(state.value for state in OPEN)))
 
 
+def everything(store: Store, change: str) -> tuple[Assignment, ...]:
+    """Every assignment that a change ever had, oldest first."""
+    return of_change(store, change, tuple(State))
+
+
 def with_worktree(store: Store, change: str) -> tuple[Assignment, ...]:
     """Integrated assignments whose worktree was not removed yet."""
     sql = (

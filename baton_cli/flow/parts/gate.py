@@ -48,7 +48,7 @@ def judge(context: Context, question: Question, place: Callable[[], Path], setup
     failed = None
     if question.wanted:
         path = place()
-        commit = repo.commit_tree(path, question.tree, (question.onto, question.sealed), "baton: tree under test\n")
+        commit = repo.commit_tree(path, question.tree, (question.onto, question.sealed), f"{integration.UNDER_TEST}\n")
         worktree.checkout_detached(path, commit)
         worktree.scrub(path)
         failed = _set_up(context, path, setup, log)

@@ -1,0 +1,210 @@
+"""Takes away what integrated work no longer needs: worktrees, branches, refs. Whatever holds anything else stays, named."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from baton_cli import locks
+from baton_cli.context import Context
+from baton_cli.core import integration, names
+from baton_cli.core.facts import Change
+from baton_cli.core.lifecycle import Assignment, State
+from baton_cli.flow.parts import clearing
+from baton_cli.git import history, merge, repo, worktree
+from baton_cli.store import assignments
+from baton_cli.store import plans as store_plans
+
+SEALED = "refs/baton/sealed/"
+
+
+@dataclass
+class Cleaned:
+    """What was removed (or would be) and what was kept, as `{what, name, ...}`."""
+
+    dry_run: bool
+    removed: list[dict[str, str]] = field(default_factory=list)
+    kept: list[dict[str, str]] = field(default_factory=list)
+
+    def take(self, what: str, name: str) -> bool:
+        """Note a removal; whether to do it."""
+        self.removed.append({"what": what, "name": name})
+        return not self.dry_run
+
+    def keep(self, what: str, name: str, why: str) -> None:
+        """Note what stays."""
+        self.kept.append({"what": what, "name": name, "why": why})
+
+
+def clean(context: Context, change: str | None, *, dry_run: bool) -> Cleaned:
+    """Remove what is integrated, of one change or of all. Nothing that holds anything else goes, whatever its state."""
+    done = Cleaned(dry_run)
+    known: set[str] = set()
+    for row in store_plans.all_changes(context.store):
+        every = assignments.everything(context.store, row.change)
+        known |= {assignment.id for assignment in every}
+        if change in (None, row.change):
+            for assignment in every:
+                _assignment(context, assignment, done)
+            _sealed_refs(context, row, every, done)
+            if not any(assignment.open for assignment in every):
+                _own(context, row, done)
+    _strangers(context, change, known, done)
+    return done
+
+
+def _assignment(context: Context, assignment: Assignment, done: Cleaned) -> None:
+    """The worktree and branch of one assignment."""
+    if assignment.removed_at is not None:
+        return
+    path = context.worktree(assignment.worktree)
+    ref = f"refs/heads/{assignment.branch}"
+    place_there, branch_there = path.exists(), ref in repo.refs(context.project.repository, ref)
+    if not place_there and not branch_there:
+        return
+    name = f"{assignment.branch} ({assignment.ticket})"
+    if assignment.state is State.ABANDONED:
+        done.keep("branch", name, "it was given up, so its work is not integrated")
+        return
+    if assignment.state is not State.INTEGRATED:
+        done.keep("branch", name, f"it is {assignment.state.value}")
+        return
+    if assignment.attempt.settled_at is None and assignment.attempt.lease_expires_at > context.now():
+        done.keep("branch", name, "its agent has not ended yet")
+        return
+    with locks.assignment_lock(context.project, assignment.id, wait=False) as held:
+        why = "it is in use just now"
+        if held:
+            keep = clearing.reason_to_keep if done.dry_run else clearing.clear
+            why = keep(context, assignment) or ""
+    if why:
+        done.keep("branch", name, why)
+        return
+    for what, named, there in (("branch", name, branch_there), ("worktree", str(path), place_there)):
+        if there:
+            done.take(what, named)
+
+
+def _sealed_refs(context: Context, change: Change, every: tuple[Assignment, ...], done: Cleaned) -> None:
+    """The refs that kept sealed heads reachable until they were merged."""
+    repository = context.project.repository
+    refs = repo.refs(repository, SEALED)
+    for assignment in every:
+        ref = names.sealed_ref(assignment.id)
+        if assignment.state is not State.INTEGRATED or ref not in refs:
+            continue
+        if repo.held_by(repository, refs[ref]):
+            if done.take("ref", ref):
+                repo.delete_ref(repository, ref, refs[ref])
+        else:
+            done.keep(
+                "ref", ref, f"nothing else holds the commits of {assignment.ticket}: {change.change} was squashed?"
+            )
+
+
+def _own(context: Context, change: Change, done: Cleaned) -> None:
+    """Baton's own worktree of a change that nobody works on, and the integration branch once it has landed."""
+    repository = context.project.repository
+    path = context.worktree(context.worktree_name(f"{names.slug(change.change)}/integration"))
+    with locks.integration_lock(context.project, wait=False) as held:
+        if not held:
+            done.keep("branch", change.integration_branch, "something is being integrated just now")
+            return
+        if path.exists():
+            why = _own_worktree(repository, path, change)
+            if why is not None:
+                done.keep("worktree", str(path), why)
+            elif done.take("worktree", str(path)):
+                worktree.discard(repository, path)
+        tip = repo.refs(repository, change.integration_ref).get(change.integration_ref)
+        if tip is None:
+            return
+        why = _not_landed(context, change, tip)
+        if why is not None:
+            done.keep("branch", change.integration_branch, why)
+        elif done.take("branch", change.integration_branch):
+            repo.delete_ref(repository, change.integration_ref, tip)
+
+
+def _own_worktree(repository: Path, path: Path, change: Change) -> str | None:
+    """Why even Baton's own worktree stays: somebody has been in it. What git ignores there comes from set-up and gate."""
+    if Path.cwd().is_relative_to(path):
+        return "this call was made in it"
+    if not worktree.complete(path):
+        return None  # cut short while it was made
+    head = repo.head(path)
+    known = repo.is_ancestor(repository, head.oid, change.integration_head)
+    if head.branch is not None or not (
+        known or repo.log_subjects(path, f"{head.oid}^", head.oid)[-1] == integration.UNDER_TEST
+    ):
+        return f"its HEAD {head.oid[:12]} is not Baton's"
+    state = repo.cleanliness(path)
+    dirty = (*state.changed, *state.untracked)
+    return f"not committed: {', '.join(dirty[:3])}" if dirty else None
+
+
+def _not_landed(context: Context, change: Change, tip: str) -> str | None:
+    """Why the integration branch stays; None when another branch of this repository contains it."""
+    repository = context.project.repository
+    place = repo.checked_out(repository).get(change.integration_branch)
+    if place is not None:
+        return f"it is checked out in {place}"
+    if tip == change.base:
+        return "nothing has been integrated on it yet"
+    prefix = f"refs/heads/{context.config.branch_prefix}/"
+    if any(not ref.startswith(prefix) for ref in repo.held_by(repository, tip)):
+        return None
+    target = f"refs/heads/{change.target_branch}"
+    onto = repo.refs(repository, target).get(target)
+    if onto is not None and repo.merge_base(repository, onto, tip) is not None:
+        merged = merge.merge_tree(repository, onto, tip)
+        if merged.clean and merged.tree == repo.tree(repository, onto):
+            return f"its work is on {change.target_branch}, squashed: this branch holds the only evidence"
+    return "it has not landed: `baton land` brings it home"
+
+
+def _strangers(context: Context, change: str | None, known: set[str], done: Cleaned) -> None:
+    """Worktrees and refs that the store does not know, as after its loss. Integrated is what a merge of ours names."""
+    repository = context.project.repository
+    slug = None if change is None else names.slug(change)
+    refs = repo.refs(repository)
+    tips = sorted({oid for ref, oid in refs.items() if ref.startswith("refs/heads/")})
+    merged = {
+        commit.parents[1]
+        for commit in history.mentioning(repository, tips, "Baton-Receipt: ")
+        if len(commit.parents) == 2 and integration.read_message(commit.message) is not None
+    }
+    marks = {assignment_id.rpartition("-")[2] for assignment_id in known}
+    for path, name in worktree.registered(repository).items():
+        if not path.is_relative_to(context.project.worktrees) or path.name in (*marks, "integration", "baseline"):
+            continue
+        if slug is not None and path.parent.name != slug:
+            continue
+        _stranger(context, path, name, merged, done)
+    for ref, oid in refs.items():
+        if ref.startswith(SEALED) and ref.removeprefix(SEALED) not in known and slug is None:
+            if oid in merged:
+                if done.take("ref", ref):
+                    repo.delete_ref(repository, ref, oid)
+            else:
+                done.keep("ref", ref, "the store does not know it and its commits are not integrated")
+
+
+def _stranger(context: Context, path: Path, name: str | None, merged: set[str], done: Cleaned) -> None:
+    repository = context.project.repository
+    if not path.exists():
+        return  # `doctor` has a word for it
+    head = repo.resolve(path, "HEAD") or ""
+    if head not in merged:
+        done.keep("worktree", str(path), "the store does not know it and its commits are not integrated")
+        return
+    why = clearing.in_worktree(repository, path, head, repo.NOTHING_IGNORED)
+    if why is None and done.take("worktree", str(path)):
+        why = clearing.remove_worktree(repository, path)
+        if why is not None:
+            done.removed.pop()
+    if why is not None:
+        done.keep("worktree", str(path), f"the store does not know it: {why}")
+        return
+    if name is not None and done.take("branch", name):
+        repo.delete_ref(repository, f"refs/heads/{name}", head)

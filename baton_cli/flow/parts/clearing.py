@@ -1,0 +1,96 @@
+"""The worktree and branch of integrated work: what they hold beyond it, and their removal when that is nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from baton_cli import locks
+from baton_cli.context import Context
+from baton_cli.core.lifecycle import Assignment
+from baton_cli.errors import BatonError
+from baton_cli.git import repo, worktree
+from baton_cli.store import assignments
+
+_PID = re.compile(r"\bpid\W{0,3}(\d{1,9})\b", re.I)
+
+
+def clear(context: Context, assignment: Assignment) -> str | None:
+    """Remove both, or say why not. Either is recorded. The caller holds the assignment's lock."""
+    kept = reason_to_keep(context, assignment)
+    if kept is None:
+        kept = _remove(context, assignment)
+    with context.store.transaction():
+        if kept is None:
+            assignments.set_columns(context.store, assignment, removed_at=context.now(), kept=None)
+            assignments.log(context.store, assignment, "worktree_removed", context.now())
+        elif kept != assignment.kept:
+            assignments.set_columns(context.store, assignment, kept=kept)
+            assignments.log(context.store, assignment, "worktree_kept", context.now(), detail=kept)
+    return kept
+
+
+def reason_to_keep(context: Context, assignment: Assignment) -> str | None:
+    """What worktree or branch hold beyond the integrated commit; None when nothing."""
+    repository, path = context.project.repository, context.worktree(assignment.worktree)
+    ref = f"refs/heads/{assignment.branch}"
+    tip = repo.refs(repository, ref).get(ref)
+    merged = assignment.integrated_commit or assignment.sealed_head or ""
+    if tip is not None and tip != assignment.sealed_head and not repo.is_ancestor(repository, tip, merged):
+        return f"{assignment.branch} has commits that are not integrated"
+    if not path.exists():
+        return None
+    placed: Mapping[str, object] = json.loads(assignment.placed or "{}")
+    return in_worktree(repository, path, merged, str(placed.get("digest")))
+
+
+def in_worktree(repository: Path, path: Path, merged: str, known_ignored: str) -> str | None:
+    """What the worktree at `path` holds beyond the commit `merged` and the ignored files of that digest."""
+    if Path.cwd().is_relative_to(path):
+        return "this call was made in it"
+    try:
+        operation, head = repo.operation(path), repo.head(path)
+        if operation is not None:
+            return f"a {operation} is in progress"
+        if head.branch is None and not repo.is_ancestor(repository, head.oid, merged):
+            return f"its HEAD {head.oid[:12]} is on no branch"
+        state = repo.cleanliness(path)
+    except BatonError as error:
+        return error.message
+    if state.changed or state.untracked:
+        return f"not committed: {', '.join((*state.changed, *state.untracked)[:3])}"
+    if state.ignored_digest != known_ignored:
+        return f"ignored files: {', '.join(state.ignored[:3])}" if state.ignored else "ignored files changed"
+    reason = worktree.lock_reason(path)
+    if reason is not None and not owner_is_dead(reason):
+        return f"it is locked: {reason or 'no reason given'}"
+    return None
+
+
+def owner_is_dead(reason: str) -> bool:
+    """Whether a worktree's lock names a process ("pid 123") that no longer runs here."""
+    found = _PID.search(reason)
+    return found is not None and not locks.alive({"pid": int(found[1])})
+
+
+def remove_worktree(repository: Path, path: Path) -> str | None:
+    """Remove a worktree that holds nothing; why git did not, if so."""
+    if worktree.lock_reason(path) is not None:
+        worktree.unlock(repository, path)
+    return None if worktree.remove(repository, path) else "git refused to remove it"
+
+
+def _remove(context: Context, assignment: Assignment) -> str | None:
+    repository, path = context.project.repository, context.worktree(assignment.worktree)
+    kept = None
+    if path.exists():
+        kept = remove_worktree(repository, path)
+    else:
+        worktree.prune(repository)
+    ref = f"refs/heads/{assignment.branch}"
+    tip = repo.refs(repository, ref).get(ref)
+    if kept is None and tip is not None:
+        repo.delete_ref(repository, ref, tip)
+    return kept
