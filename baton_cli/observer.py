@@ -8,6 +8,7 @@ from typing import Any
 from baton_cli import project as projects
 from baton_cli.context import Context
 from baton_cli.core.actions import iso
+from baton_cli.core.frontier import Status
 from baton_cli.core.plan import to_json
 from baton_cli.errors import BatonError
 from baton_cli.flow import load, snapshot
@@ -80,11 +81,13 @@ class Observer:
         return {"schema": "baton.log/1", "change": change, "events": listed}
 
     def diff(self, change: str, ticket: str) -> dict[str, Any]:
-        """What the worker of a ticket has done so far, as `baton.diff/1`."""
+        """What the worker of a ticket has done, so far or as it was merged, as `baton.diff/1`."""
         from baton_cli.flow import decide, difference
 
         loaded = load.look(self.context, change)
         view = decide.find(tickets.views(self.context, loaded), ticket)
+        if view.assignment is None and view.completion is not None and view.status is Status.INTEGRATED:
+            return difference.merged(self.context, view.key, view.completion)
         return difference.difference(self.context, decide.assignment_of(view))
 
     def explain(self, change: str, ticket: str) -> dict[str, Any]:

@@ -38,7 +38,7 @@ VERBS: dict[str, Verb] = {
     "status": Verb("status", "Show where a change stands and what needs a person.", LOOK),
     "explain": Verb("explain", "Say why a ticket is or is not ready, and what became of it.", LOOK),
     "board": Verb("board", "Write all changes as a Kanban board in one HTML file.", LOOK),
-    "diff": Verb("diff", "Show what a ticket's worker has done so far.", LOOK),
+    "diff": Verb("diff", "Show what a ticket's worker has done.", LOOK),
     "log": Verb("log", "Show what happened, event by event.", LOOK),
     "audit": Verb("audit", "Prove from git alone that every ticked box has its evidence.", LOOK),
     "receipt": Verb("receipt", "Show or verify the evidence of an assignment.", LOOK),

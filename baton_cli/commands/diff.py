@@ -6,7 +6,8 @@ from baton_cli import cli, output
 
 
 def diff(ticket: cli.TicketArgument, project: cli.ProjectOption = None, json: cli.JsonOption = False) -> None:
-    """Show what a ticket's worker has done so far, committed and not. The worker is not disturbed."""
+    """Show what a ticket's worker has done so far, committed and not, or what its merge brought. The worker is not
+    disturbed."""
     change, separator, _ = ticket.rpartition("#")
     with cli.observer(project) as looks:
         answer = looks.diff(cli.only_change(looks.context, change if separator else None, ticket), ticket)

@@ -55,6 +55,23 @@ def test_diff_shows_commits_and_uncommitted_work_without_touching_either(world: 
     assert json.loads(refused.stdout)["error"]["code"] == "no_assignment"
 
 
+def test_diff_of_integrated_work_shows_what_was_merged(world: World) -> None:
+    first, second = hand_outs(world.actions(capacity=2))
+    world.finish(first, {"one.txt": "from the first\n"})
+    world.finish(second, {"two.txt": "from the second\n"})
+    told = baton_json(world.root, "diff", "1.2")
+    assert (told["state"], told["assignment_id"]) == ("integrated", second["assignment_id"])
+    assert (told["committed"], told["uncommitted"]) == (["two.txt"], [])
+    assert told["commits"] == ["work on grow#1.2"]
+    assert "+from the second" in told["patch"]
+    assert "one.txt" not in told["patch"]
+    assert told["head"] == run_git(world.root, "rev-parse", world.integration)
+    assert baton(world.root, "diff", "1.2").stdout.startswith("1.2  integrated, ")
+    (world.root / ".dsh" / "baton" / "queue.db").unlink()
+    world.actions()
+    assert baton_json(world.root, "diff", "1.1")["committed"] == ["one.txt"]
+
+
 def sealed_elsewhere(world: World, tmp_path: Path, *, forge: bool = False) -> tuple[dict[str, object], Path]:
     """Export the packet, do and seal the work in a clone, bring the commit home; the action and its receipt."""
     action = hand_outs(world.actions(capacity=1))[0]
