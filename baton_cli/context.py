@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from baton_cli import config as configuration
+from baton_cli import private
 from baton_cli import project as projects
 from baton_cli.config import Config
 from baton_cli.project import Project
@@ -77,6 +78,7 @@ def opened(
     config = configuration.load(project.root)
     if create:
         projects.prepare_state(project)
+        private.remove_abandoned(project.state / private.SCRATCH)
     store = open_store(project.queue_db if create or project.queue_db.exists() else None)
     try:
         yield Context(

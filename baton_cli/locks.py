@@ -1,9 +1,13 @@
 """File locks: one per repository for integration, one per assignment.
 
 The lock is the kernel's (flock), so a holder that dies, however it dies, lets go; the file is never deleted and its
-content is only for people: who holds it. Descriptors are not inherited (PEP 446, and `sh` closes what it forked with),
-so a check or a git call that outlives a killed Baton holds nothing. A second lock in the same process is as busy as one
-in another process. Never hold a database transaction while waiting here.
+content says who holds it. Descriptors are not inherited (PEP 446, and `sh` closes what it forked with), so a check or a
+git call that outlives a killed Baton holds nothing. A second lock in the same process is as busy as one in another
+process. Never hold a database transaction while waiting here.
+
+Whoever lets go empties the file. A name in a free lock file is that of a holder that was killed: the next holder first
+ends what that process started, then lets its caller `clear` what these left. A caller that cannot clear leaves the name
+there for one that can.
 """
 
 from __future__ import annotations
@@ -18,15 +22,18 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from baton_cli.errors import BatonError
 
 CHECK_INTERVAL = 0.02  # seconds between two looks at a busy lock: the hand-off takes no longer
 WAIT_LIMIT = 600.0  # seconds
+FORK_LIMIT = 5.0  # seconds that a child of a killed holder may take to become its own program
 READ_LIMIT = 65536  # bytes of a lock file that are looked at; a real one has about 150
 
 Busy = Callable[[dict[str, Any] | None], None]
+# Removes what the children of a killed holder left behind. Told whether it is certain that none of them lives.
+Clear = Callable[[bool], None]
 
 
 class LockPlaces(Protocol):
@@ -57,13 +64,14 @@ def integration_lock(
     session: str = "",
     timeout: float = WAIT_LIMIT,
     on_busy: Busy | None = None,
+    clear: Clear | None = None,
 ) -> AbstractContextManager[bool]:
     """Hold the repository's integration lock; gives False, without it, when it is busy and `wait` is False.
 
     With `wait`, `on_busy(holder)` is called for each holder waited for, and `integration_busy`, naming the holder, is
     raised after `timeout` seconds. Error `lock_unusable` when the file cannot be locked at all.
     """
-    return _hold(integration_path(project), "integration", wait, session, timeout, on_busy)
+    return _hold(integration_path(project), _Wish("integration", wait, session, timeout, on_busy, clear))
 
 
 def assignment_lock(
@@ -74,9 +82,10 @@ def assignment_lock(
     session: str = "",
     timeout: float = WAIT_LIMIT,
     on_busy: Busy | None = None,
+    clear: Clear | None = None,
 ) -> AbstractContextManager[bool]:
     """Hold one assignment's lock, like `integration_lock`; the error after `timeout` is `assignment_busy`."""
-    return _hold(assignment_path(project, assignment_id), "assignment", wait, session, timeout, on_busy)
+    return _hold(assignment_path(project, assignment_id), _Wish("assignment", wait, session, timeout, on_busy, clear))
 
 
 def holder(path: Path) -> dict[str, Any] | None:
@@ -124,35 +133,74 @@ def start_time(pid: int) -> int | None:
         return None
 
 
+class _Wish(NamedTuple):
+    what: str
+    wait: bool
+    session: str
+    timeout: float
+    on_busy: Busy | None
+    clear: Clear | None
+
+
 @contextlib.contextmanager
-def _hold(path: Path, what: str, wait: bool, session: str, timeout: float, on_busy: Busy | None) -> Iterator[bool]:
-    descriptor = _acquire(path, what, wait, timeout, on_busy)
+def _hold(path: Path, wish: _Wish) -> Iterator[bool]:
+    from baton_cli import process
+
+    descriptor = _acquire(path, wish)
     if descriptor is None:
         yield False
         return
+    left = b""
     try:
-        _write(descriptor, json.dumps(_myself(session), ensure_ascii=False).encode())
+        # The killed holder's name stays until all it left is cleared, so that a kill meanwhile changes nothing.
+        left = _take_over(path, wish.clear)
+        process.mark_children()
+        _write(descriptor, json.dumps(_myself(wish.session), ensure_ascii=False).encode())
         yield True
     finally:
-        _write(descriptor, b"")
+        _write(descriptor, left)
         os.close(descriptor)  # lets go of the lock
 
 
-def _acquire(path: Path, what: str, wait: bool, timeout: float, on_busy: Busy | None) -> int | None:
-    deadline = time.monotonic() + timeout
+def _take_over(path: Path, clear: Clear | None) -> bytes:
+    """After a killed holder; what has to stay written in the file when the lock is let go."""
+    with path.open("rb") as file:
+        written = file.read(READ_LIMIT)
+    if not written:
+        return b""
+    from baton_cli import process
+
+    killed = holder(path)
+    sure = killed is not None and _gone(killed) and process.end_children_of(killed["pid"], killed.get("start_time"))
+    if clear is None:
+        return written
+    clear(sure)
+    return b""
+
+
+def _gone(found: dict[str, Any]) -> bool:
+    """Whether a holder has certainly ended. On another machine nobody can tell from here."""
+    return found.get("host") == socket.gethostname() and not alive(found)
+
+
+def _acquire(path: Path, wish: _Wish) -> int | None:
+    begun = time.monotonic()
     told: list[dict[str, Any] | None] = []
     while True:
         descriptor = _try(path)
-        if descriptor is not None or not wait:
+        if descriptor is not None:
             return descriptor
-        found = holder(path)
-        if on_busy is not None and (not told or (found is not None and found not in told)):
-            on_busy(found)
+        found, spent = holder(path), time.monotonic() - begun
+        # Held by a process that is gone: its fork has the descriptor until it becomes git or a shell, in a moment.
+        if not wish.wait and (found is None or not _gone(found) or spent > FORK_LIMIT):
+            return None
+        if wish.on_busy is not None and (not told or (found is not None and found not in told)):
+            wish.on_busy(found)
             told.append(found)
-        if time.monotonic() >= deadline:
+        if spent >= wish.timeout:
             raise BatonError(
-                f"{what}_busy",
-                f"the {what} lock was held for {timeout:g} s by {describe(found)}",
+                f"{wish.what}_busy",
+                f"the {wish.what} lock was held for {wish.timeout:g} s by {describe(found)}",
                 "it is working, or stuck: look at that process, then run the same command again",
             )
         time.sleep(CHECK_INTERVAL)
@@ -206,9 +254,9 @@ def _open_writable(path: Path) -> int:
 
 def _write(descriptor: int, content: bytes) -> None:
     with contextlib.suppress(OSError):  # read-only, or the disk is full: the lock is held without a name in it
-        os.ftruncate(descriptor, 0)
         os.lseek(descriptor, 0, os.SEEK_SET)
         os.write(descriptor, content)
+        os.ftruncate(descriptor, len(content))  # last: a kill in between leaves something legible or odd, never nothing
 
 
 def _myself(session: str) -> dict[str, Any]:

@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from baton_cli import locks
 from baton_cli.errors import BatonError
 
-MARKER = "BATON_CHECK_ID"  # in the environment of everything a check starts; finds what left the process group
+MARKER = "BATON_CHECK_ID"  # in the environment of all that Baton or a check starts: whose it is, outermost first
 GRACE = 2.0  # seconds between asking and forcing
 SWEEP_LIMIT = 10.0  # seconds until a process that cannot be killed (stuck in the kernel) is given up
 PAUSE = 0.02  # seconds
@@ -60,9 +61,9 @@ def run_check(
     """Run a shell command in `cwd` with both outputs in `log` (0600, replaced), for at most `timeout` seconds.
 
     It gets its own session, no stdin and `CI=1`; `env` is added last. `on_start` is told the process id, which is also
-    the group's, so that a later Baton can see whether it still runs; the time limit begins after it. When the command
-    ends, whatever it left running is ended too: its process group and, where /proc exists, all that inherited `MARKER`.
-    (What changed its session *and* emptied its environment gets away.) An interrupt ends it likewise.
+    the group's; the time limit begins after it. When the command ends, whatever it left running is ended too: its process
+    group and, where /proc exists, all that inherited `MARKER`. (What changed its session *and* emptied its environment
+    gets away.) An interrupt ends it likewise.
     Errors: `check_not_started`, `log_unwritable`.
     """
     identity = secrets.token_hex(8)
@@ -84,6 +85,29 @@ def run_check(
         duration = time.monotonic() - started
     exit_code, reason = _verdict(child.returncode, ended)
     return CheckRun(command, exit_code, duration, _digest(log), log, reason)
+
+
+def mark_children() -> None:
+    """From now on everything that this process starts says in its environment whose it is: see `end_children_of`.
+
+    The environment is the kernel's own record of them: no write that a kill could come before.
+    """
+    outer, own = os.environ.get(MARKER, ""), _mark(os.getpid(), locks.start_time(os.getpid()))
+    if own not in outer.split("."):
+        os.environ[MARKER] = f"{outer}.{own}" if outer else own
+
+
+def end_children_of(pid: int, started: int | None) -> bool:
+    """End all that a dead process started: git calls, checks and set-up with what these started. True when it is certain
+    that none is left; False where /proc cannot tell, or for what cannot be killed."""
+    if started is None or not os.path.isdir("/proc/self"):
+        return False
+    _sweep(NO_GROUP, _mark(pid, started))
+    return not _survivors(NO_GROUP, _mark(pid, started))
+
+
+def _mark(pid: int, started: int | None) -> str:
+    return f"{pid}-{started}"
 
 
 def tail(log: Path, lines: int = 12, chars: int = 600) -> str:
@@ -206,6 +230,7 @@ def _survivors(group: int, identity: str) -> set[int]:
         return _group_without_proc(group)
     needle = identity.encode()
     marker = MARKER.encode() + b"="
+    end = len(marker)
     found: set[int] = set()
     for name in os.listdir("/proc"):
         if not name.isdigit() or int(name) == os.getpid():
@@ -217,7 +242,7 @@ def _survivors(group: int, identity: str) -> set[int]:
             variables = _read(f"/proc/{name}/environ").split(b"\0") if int(facts[2]) != group else []
         except (OSError, IndexError):  # ended meanwhile, or another user's
             continue
-        if int(facts[2]) == group or any(item.startswith(marker) and needle in item for item in variables):
+        if int(facts[2]) == group or any(i.startswith(marker) and needle in i[end:].split(b".") for i in variables):
             found.add(int(name))
     return found
 

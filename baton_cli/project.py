@@ -8,7 +8,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from baton_cli import repository
+from baton_cli import private, repository
 from baton_cli.errors import BatonError
 from baton_cli.openspec import ChangeFolder, archived_changes, change_folder, change_names
 
@@ -16,7 +16,7 @@ __all__ = [
     "ChangeFolder", "Project", "archived", "change", "changes", "find", "from_assignment", "prepare_state", "user_pointer",
 ]  # fmt: skip
 
-_FOLDERS = ("packets", "receipts", "logs", "worktrees", "locks")
+_FOLDERS = ("packets", "receipts", "logs", "worktrees", "locks", private.SCRATCH)
 _DIGEST = re.compile(r"(?<![0-9a-f])[0-9a-f]{8}(?![0-9a-f])")
 
 
@@ -214,14 +214,14 @@ def _write(file: Path, content: bytes, mode: int) -> None:
             return
     except OSError:
         pass
-    import tempfile
-
-    handle, temporary = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
+    prefix = f".{file.name}."
+    private.remove_abandoned(file.parent, prefix)
+    temporary = file.parent / private.temporary_name(prefix)
     try:
-        with os.fdopen(handle, "wb") as stream:
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
             stream.write(content)
-        Path(temporary).chmod(mode)
-        os.replace(temporary, file)
+        temporary.chmod(mode)
+        temporary.replace(file)
     except OSError:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise

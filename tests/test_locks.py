@@ -161,7 +161,7 @@ def test_a_killed_holder_does_not_block(places: Places) -> None:
 
 
 @pytest.mark.parametrize("kind", ["check", "git"])
-def test_children_of_a_killed_holder_do_not_hold_the_lock(
+def test_children_of_a_killed_holder_are_ended_by_the_next(
     places: Places, tmp_path: Path, repository: Path, fifo: Callable[[str], Path], kind: str
 ) -> None:
     started, gate = fifo("started"), fifo("gate")
@@ -179,10 +179,37 @@ def test_children_of_a_killed_holder_do_not_hold_the_lock(
         pipe.readline()
         child.kill()
         child.wait()
-        with locks.integration_lock(places, wait=False) as held:
+        sure: list[bool] = []
+        with locks.integration_lock(places, wait=False, clear=sure.append) as held:
             assert held
-        with gate.open("w"):  # opens only because somebody still reads: the child of the dead one is alive
-            pass
+            assert pipe.read() == "", "the other end is closed by the end of its last holder"
+        assert sure == [True]
+
+
+def test_a_killed_holder_stays_written_until_somebody_clears_up(places: Places) -> None:
+    child = other_process(places)
+    child.kill()
+    child.wait()
+    path, told = locks.integration_path(places), list[bool]()
+    with locks.integration_lock(places, wait=False):
+        assert (locks.holder(path) or {})["pid"] == os.getpid()
+    assert (locks.holder(path) or {})["pid"] == child.pid
+    with locks.integration_lock(places, wait=False, clear=told.append):
+        pass
+    with locks.integration_lock(places, wait=False, clear=told.append):
+        pass
+    assert told == [True], "once"
+    assert path.read_bytes() == b""
+
+
+@pytest.mark.parametrize("written", ["garbage", '{"pid": 4000000, "start_time": 1, "host": "elsewhere"}'])
+def test_nothing_is_certain_about_a_holder_that_cannot_be_seen(places: Places, written: str) -> None:
+    path, told = locks.integration_path(places), list[bool]()
+    path.parent.mkdir()
+    path.write_text(written)
+    with locks.integration_lock(places, wait=False, clear=told.append) as held:
+        assert held
+    assert told == [False]
 
 
 @pytest.mark.parametrize(

@@ -225,6 +225,7 @@ def test_the_state_folder_is_private_and_invisible_to_git(repo: Path, git: Git) 
         "logs",
         "worktrees",
         "locks",
+        "tmp",
         ".gitignore",
     }
     (project.state / ".gitignore").unlink()

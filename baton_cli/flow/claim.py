@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from baton_cli import locks
 from baton_cli.context import Context
 from baton_cli.core import names
 from baton_cli.core.frontier import TicketView, claimable, room, survey
 from baton_cli.core.lifecycle import ORPHANED, Assignment, Attempt, Event, State
 from baton_cli.core.plan import Plan
 from baton_cli.errors import BatonError
-from baton_cli.flow.parts import tokens
+from baton_cli.flow.parts import holding, tokens
 from baton_cli.store import assignments
 from baton_cli.store import plans as store_plans
 
@@ -62,11 +61,7 @@ def claim(
 def _unlocked(context: Context, orphans: Sequence[Assignment]) -> Iterator[frozenset[str]]:
     """Hold the lock of each orphan that nobody works on just now (file lock before database)."""
     with ExitStack() as stack:
-        free = [
-            item.id
-            for item in orphans
-            if stack.enter_context(locks.assignment_lock(context.project, item.id, wait=False))
-        ]
+        free = [item.id for item in orphans if stack.enter_context(holding.assignment(context, item.id, wait=False))]
         yield frozenset(free)
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from baton_cli import locks
 from baton_cli.context import Context
 from baton_cli.core import integration, names
 from baton_cli.core.facts import Change
 from baton_cli.core.lifecycle import Assignment, State
-from baton_cli.flow.parts import clearing
+from baton_cli.flow.parts import clearing, holding
 from baton_cli.git import history, merge, repo, worktree
 from baton_cli.store import assignments
 from baton_cli.store import plans as store_plans
@@ -72,7 +71,7 @@ def _assignment(context: Context, assignment: Assignment, done: Cleaned) -> None
     if assignment.attempt.settled_at is None and assignment.attempt.lease_expires_at > context.now():
         done.keep("branch", name, "its agent has not ended yet")
         return
-    with locks.assignment_lock(context.project, assignment.id, wait=False) as held:
+    with holding.assignment(context, assignment.id, wait=False) as held:
         why = "it is in use just now"
         if held:
             keep = clearing.reason_to_keep if done.dry_run else clearing.clear
@@ -106,7 +105,7 @@ def _own(context: Context, change: Change, done: Cleaned) -> None:
     """Baton's own worktree of a change that nobody works on, and the integration branch once it has landed."""
     repository = context.project.repository
     path = context.worktree(context.worktree_name(f"{names.slug(change.change)}/integration"))
-    with locks.integration_lock(context.project, wait=False) as held:
+    with holding.integration(context, wait=False) as held:
         if not held:
             done.keep("branch", change.integration_branch, "something is being integrated just now")
             return

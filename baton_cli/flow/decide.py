@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from baton_cli import locks
 from baton_cli.context import Context
 from baton_cli.core import integration
 from baton_cli.core.actions import iso
@@ -14,7 +13,7 @@ from baton_cli.core.facts import Change, Completion
 from baton_cli.core.frontier import FINISHED, TicketView
 from baton_cli.core.lifecycle import Assignment, Event, State
 from baton_cli.errors import USAGE, BatonError
-from baton_cli.flow.parts import branch, tokens
+from baton_cli.flow.parts import branch, holding, tokens
 from baton_cli.flow.parts.person import who
 from baton_cli.git import repo
 from baton_cli.store import assignments, events
@@ -75,7 +74,7 @@ def finish(context: Context, change: Change, view: TicketView, decision: str, wh
 @contextmanager
 def _on_branch(context: Context, change: Change, view: TicketView, decision: str, why: str) -> Iterator[str]:
     """A commit that says the decision and changes no file, then one transaction for what the caller records with it."""
-    with locks.integration_lock(context.project, wait=True):
+    with holding.integration(context, wait=True):
         change = store_plans.get_change(context.store, change.change) or change
         head = branch.head(context, change)
         repository, now, ticket = context.project.repository, context.now(), view.planned.ticket
@@ -131,7 +130,7 @@ def assignment_of(view: TicketView) -> Assignment:
 @contextmanager
 def _quiet(context: Context, assignment: Assignment) -> Iterator[Assignment]:
     """The assignment as it is now, in a transaction, while nobody seals or integrates it. Error: `seal_running`."""
-    with locks.assignment_lock(context.project, assignment.id, wait=False) as held:
+    with holding.assignment(context, assignment.id, wait=False) as held:
         if not held:
             raise BatonError(
                 "seal_running",

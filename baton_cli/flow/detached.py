@@ -7,7 +7,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from baton_cli import locks
 from baton_cli.context import Context
 from baton_cli.core import canonical, names
 from baton_cli.core import packet as packets
@@ -15,6 +14,7 @@ from baton_cli.core import receipt as receipts
 from baton_cli.core.actions import iso
 from baton_cli.core.lifecycle import Assignment, Event, next_state
 from baton_cli.errors import BatonError
+from baton_cli.flow.parts import holding
 from baton_cli.flow.parts.proof import Proof, prove, versions
 from baton_cli.git import repo
 from baton_cli.private import write_private
@@ -132,7 +132,7 @@ def accept(context: Context, assignment: Assignment, receipt_file: Path) -> Assi
         )
     body = _read(receipt_file, "no_receipt")
     value = receipts.read(body)
-    with locks.assignment_lock(context.project, assignment.id, wait=True):
+    with holding.assignment(context, assignment.id, wait=True):
         assignment = assignments.get(context.store, assignment.id)
         if assignment.receipt == value["digest"]:  # told before
             return assignment
@@ -169,9 +169,8 @@ def _record(context: Context, assignment: Assignment, value: dict[str, Any], bod
     repository, now, digest = context.project.repository, context.now(), value["digest"]
     ref = names.sealed_ref(assignment.id)
     repo.update_ref(repository, ref, value["head"], repo.refs(repository, ref).get(ref, repo.NO_OID))
+    write_private(context.project.receipts / f"{assignment.id}.json", body)  # first: a row speaks of what is there
     with context.store.transaction():
         evidence.add_receipt(context.store, assignment.id, assignment.attempt.number, digest, body, now)
         columns = {"sealed_head": value["head"], "receipt": digest, "sealed_at": now}
-        assignment = assignments.move(context.store, assignment, Event.SEAL, now, detail="detached", **columns)
-    write_private(context.project.receipts / f"{assignment.id}.json", body)
-    return assignment
+        return assignments.move(context.store, assignment, Event.SEAL, now, detail="detached", **columns)

@@ -14,7 +14,7 @@ from baton_cli.core.facts import Change
 from baton_cli.core.lifecycle import Assignment, Event, State
 from baton_cli.core.receipt import SealedReceipt
 from baton_cli.errors import BatonError
-from baton_cli.flow.parts import branch, evidence, gate, merging
+from baton_cli.flow.parts import branch, evidence, gate, holding, merging
 from baton_cli.git import repo
 from baton_cli.store import assignments, merges
 from baton_cli.store import evidence as stored
@@ -40,7 +40,7 @@ def integrate(context: Context, change: str, setup: Sequence[str], *, wait: bool
     moved: list[Assignment] = []
     stopped: BatonError | None = None
     while stopped is None and _sealed(context):
-        with locks.integration_lock(context.project, wait=wait) as held:
+        with holding.integration(context, wait=wait) as held:
             if not held:
                 return Integrated(locks.holder(locks.integration_path(context.project)) or {}, stopped, tuple(moved))
             before = len(moved)
@@ -87,7 +87,7 @@ def _drain(
             return error
         if row is None or not queue:
             return stopped
-        with locks.assignment_lock(context.project, queue[0].id, wait=False) as held:
+        with holding.assignment(context, queue[0].id, wait=False) as held:
             if not held:
                 left.add(queue[0].id)
                 continue

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from baton_cli import locks
 from baton_cli.context import Context
 from baton_cli.core import integration, names
 from baton_cli.core.facts import Change
 from baton_cli.errors import USAGE, BatonError
-from baton_cli.flow.parts import branch, gate, merging
+from baton_cli.flow.parts import branch, gate, holding, merging
 from baton_cli.flow.parts.person import who
 from baton_cli.git import landing, repo, worktree
 from baton_cli.store import events
@@ -39,7 +38,7 @@ def land(context: Context, change: Change, into: str | None, setup: Sequence[str
     `operation_in_progress`, `target_moved`, those of the integration branch.
     """
     target = _target(change, into)
-    with locks.integration_lock(context.project, wait=True):
+    with holding.integration(context, wait=True):
         for _ in range(TRIES):
             done = _once(context, store_plans.get_change(context.store, change.change) or change, target, setup)
             if done is not None:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from baton_cli import locks
 from baton_cli.context import Context
 from baton_cli.core import canonical, names
 from baton_cli.core import packet as packets
@@ -17,6 +16,7 @@ from baton_cli.core.frontier import TicketView
 from baton_cli.core.lifecycle import Assignment, Event
 from baton_cli.core.plan import Plan
 from baton_cli.errors import BatonError
+from baton_cli.flow.parts import holding
 from baton_cli.git import repo, worktree
 from baton_cli.private import write_private
 from baton_cli.project import ChangeFolder
@@ -34,7 +34,7 @@ def prepare(
     setup: Sequence[str],
 ) -> Assignment:
     """Give a claim its worktree, set-up and packet, under its lock. Already prepared: only what is missing is mended."""
-    with locks.assignment_lock(context.project, assignment.id, wait=True):
+    with holding.assignment(context, assignment.id, wait=True):
         assignment = assignments.get(context.store, assignment.id)
         path = context.worktree(assignment.worktree)
         if assignment.prepared_at is not None:
@@ -69,7 +69,7 @@ def mend(context: Context, assignment_ids: Sequence[str]) -> None:
         assignment = assignments.get(context.store, name)
         path = context.worktree(assignment.worktree)
         if not path.exists():
-            with locks.assignment_lock(context.project, name, wait=True):
+            with holding.assignment(context, name, wait=True):
                 _mend(context, assignment, path)
 
 

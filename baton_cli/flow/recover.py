@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from baton_cli import locks
 from baton_cli.context import Context
 from baton_cli.core import names
 from baton_cli.core.facts import Change
 from baton_cli.core.frontier import FINISHED, TicketView
 from baton_cli.core.lifecycle import Assignment, Event, State, counts_as_attempt
 from baton_cli.errors import BatonError
-from baton_cli.flow.parts import activity, branch, clearing
+from baton_cli.flow.parts import activity, branch, clearing, holding
 from baton_cli.flow.parts.tickets import Loaded
 from baton_cli.git import repo
 from baton_cli.git.run import version
@@ -61,7 +60,7 @@ def _ask_names(context: Context, row: Change) -> None:
 
 def finish_merges(context: Context, change: Change) -> BatonError | None:
     """Record what a killed integration had already moved. Busy lock: its holder is alive and does it."""
-    with locks.integration_lock(context.project, wait=False) as held:
+    with holding.integration(context, wait=False) as held:
         if held:
             try:
                 branch.head(context, store_plans.get_change(context.store, change.change) or change)
@@ -90,7 +89,7 @@ def supersede(context: Context, loaded: Loaded, views: Sequence[TicketView]) -> 
     """End the assignments of tickets that were removed, skipped or done by hand. Their work stays where it is."""
     notices = []
     for assignment, cause in unwanted(context, loaded, views):
-        with locks.assignment_lock(context.project, assignment.id, wait=False) as held:
+        with holding.assignment(context, assignment.id, wait=False) as held:
             if not held:
                 continue  # a seal runs; the next call sees to it
             with context.store.transaction():
@@ -111,7 +110,7 @@ def expire(context: Context, change: str, take_over: str | None) -> tuple[Assign
         taken = take_over is not None and attempt.session == take_over
         if not taken and attempt.lease_expires_at > context.now():
             continue
-        with locks.assignment_lock(context.project, assignment.id, wait=False) as held:
+        with holding.assignment(context, assignment.id, wait=False) as held:
             if held and (taken or not _renewed(context, assignment)):
                 expired.append(_expire(context, assignment, "taken_over" if taken else "lease_expired"))
     return tuple(item for item in expired if item is not None)
@@ -179,7 +178,7 @@ def clear_worktrees(context: Context, change: str) -> tuple[str, ...]:
     for assignment in assignments.with_worktree(context.store, change):
         if assignment.attempt.settled_at is None and assignment.attempt.lease_expires_at > context.now():
             continue
-        with locks.assignment_lock(context.project, assignment.id, wait=False) as held:
+        with holding.assignment(context, assignment.id, wait=False) as held:
             if held:
                 kept = clearing.clear(context, assignment)
                 if kept and kept != assignment.kept:

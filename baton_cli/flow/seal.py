@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from baton_cli import locks
 from baton_cli.context import Context
 from baton_cli.core import canonical, names, prompt
 from baton_cli.core import receipt as receipts
@@ -17,6 +16,7 @@ from baton_cli.core.lifecycle import Assignment, Event, State, next_state
 from baton_cli.core.packet import allows_empty_diff
 from baton_cli.core.receipt import Authority
 from baton_cli.errors import BatonError
+from baton_cli.flow.parts import holding
 from baton_cli.flow.parts.proof import Proof, prove, versions
 from baton_cli.git import repo
 from baton_cli.private import write_private
@@ -33,7 +33,7 @@ class Sealed:
 
 def seal(context: Context, assignment_id: str, authority: Authority) -> Sealed:
     """Seal, or refuse with the code of the first thing that is wrong. A refusal changes no state and is logged."""
-    with locks.assignment_lock(context.project, assignment_id, wait=False) as held:
+    with holding.assignment(context, assignment_id, wait=False) as held:
         if not held:
             assignments.get(context.store, assignment_id)
             raise BatonError(
@@ -212,9 +212,10 @@ def _record(
     repository = context.project.repository
     ref = names.sealed_ref(assignment.id)
     repo.update_ref(repository, ref, proof.head, repo.refs(repository, ref).get(ref, repo.NO_OID))
+    write_private(context.project.receipts / f"{assignment.id}.json", body)  # first: a row speaks of what is there
     with context.store.transaction():
         evidence.add_receipt(context.store, assignment.id, assignment.attempt.number, digest, body, now)
-        assignment = assignments.move(
+        return assignments.move(
             context.store,
             assignment,
             Event.SEAL,
@@ -224,5 +225,3 @@ def _record(
             receipt=digest,
             sealed_at=now,
         )
-    write_private(context.project.receipts / f"{assignment.id}.json", body)
-    return assignment

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hmac
 
-from baton_cli import locks
 from baton_cli.context import Context
 from baton_cli.core.lifecycle import Assignment, Event, State, Terminal, counts_as_attempt
 from baton_cli.errors import USAGE, BatonError
-from baton_cli.flow.parts import activity
+from baton_cli.flow.parts import activity, holding
 from baton_cli.store import assignments, evidence
 
 NOTE_LIMIT = 4_000
@@ -79,7 +78,7 @@ def record_ending(
     Waits for a seal that runs just now: the notice of a child may overtake the end of its own seal.
     """
     current(context, assignment_id, claim_token)
-    with locks.assignment_lock(context.project, assignment_id, wait=True):
+    with holding.assignment(context, assignment_id, wait=True):
         assignment = current(context, assignment_id, claim_token)
         if assignment.attempt.terminal is not None:
             return assignment

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from baton_cli import private
 from baton_cli.core import tasks, writeback
 from baton_cli.core.frontier import Status, TicketView
 from baton_cli.core.tasks import Document, Ticket
@@ -14,6 +14,7 @@ from baton_cli.core.writeback import Edit
 from baton_cli.errors import BatonError
 
 TRIES = 3
+BESIDE = ".baton-"  # how the name of a file begins that will be the plan
 
 
 def due(views: Sequence[TicketView]) -> tuple[Ticket, ...]:
@@ -107,10 +108,10 @@ def _restore(path: Path, current: bytes, edits: Sequence[Edit]) -> None:
 def _replace(path: Path, data: bytes, edits: Sequence[Edit]) -> bool:
     """A box without room for a mark makes the file longer: write it beside and rename, keeping its mode."""
     real = path.resolve()
-    handle, name = tempfile.mkstemp(prefix=".baton-", dir=real.parent)
-    beside = Path(name)
+    private.remove_abandoned(real.parent, BESIDE)
+    beside = real.parent / private.temporary_name(BESIDE)
     try:
-        with os.fdopen(handle, "wb") as file:
+        with beside.open("xb") as file:
             file.write(writeback.apply(data, edits))
             file.flush()
             os.fsync(file.fileno())

@@ -6,7 +6,6 @@ import contextlib
 import fnmatch
 import hashlib
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +34,7 @@ OPERATIONS = (  # files in the git folder, most telling first: a rebase also lea
     ("MERGE_HEAD", "merge"),
     ("BISECT_LOG", "bisect"),
 )
+FRESH_INDEX = "baton-index"
 BUILT_IN_DRIVERS = ("unspecified", "set", "unset", "text", "binary", "union")
 
 
@@ -143,11 +143,24 @@ _PLAIN = ("-c", "core.splitIndex=false", "-c", "core.untrackedCache=false")
 
 @contextlib.contextmanager
 def _fresh_index(cwd: Path) -> Iterator[Mapping[str, str]]:
-    """The environment in which git uses a new index that holds exactly HEAD."""
-    with tempfile.TemporaryDirectory(prefix="baton-index-", ignore_cleanup_errors=True) as scratch:
-        env = {"GIT_INDEX_FILE": os.path.join(scratch, "index")}
+    """The environment in which git uses a new index that holds exactly HEAD.
+
+    It lies in the checkout's own git folder, always under the same name: what a killed call left of it is removed by
+    the next, or goes with the worktree.
+    """
+    index = git_dir(cwd) / FRESH_INDEX
+    _remove(index)
+    try:
+        env = {"GIT_INDEX_FILE": str(index.absolute())}
         git(*_PLAIN, "read-tree", "HEAD", cwd=cwd, env=env)
         yield env
+    finally:
+        _remove(index)
+
+
+def _remove(index: Path) -> None:
+    for path in (index, index.with_name(f"{index.name}.lock")):
+        path.unlink(missing_ok=True)
 
 
 def _tracked_changes(cwd: Path, env: Mapping[str, str]) -> tuple[str, ...]:

@@ -105,9 +105,14 @@ def _moved(change: Change, commit: str, why: str) -> BatonError:
     )
 
 
+def own_place(context: Context, change: Change) -> Path:
+    """Where Baton's own worktree of a change is, or would be."""
+    return context.worktree(context.worktree_name(f"{names.slug(change.change)}/integration"))
+
+
 def own_worktree(context: Context, change: Change, oid: str) -> Path:
     """Baton's own detached worktree of a change, made when first needed."""
-    path = context.worktree(context.worktree_name(f"{names.slug(change.change)}/integration"))
+    path = own_place(context, change)
     repository = context.project.repository
     if not path.exists() or not worktree.complete(path):
         worktree.discard(repository, path)
