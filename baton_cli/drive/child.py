@@ -114,9 +114,10 @@ class Child:
             return self._stopped
         if self.code == 0:
             return Terminal.COMPLETED, ""
+        said = f": {self.said()}" if self.said() else ""
         if self.code is not None and self.code < 0:
-            return Terminal.FAILED, f"the agent was ended by signal {-self.code}"
-        return Terminal.FAILED, f"the agent ended with exit code {self.code}"
+            return Terminal.FAILED, f"the agent was ended by signal {-self.code}{said}"
+        return Terminal.FAILED, f"the agent ended with exit code {self.code}{said}"
 
     def said(self) -> str:
         """The last line of its log."""

@@ -116,7 +116,7 @@ def test_liars_failures_conflicts_and_seals_of_their_own(make: Make, tmp_path: P
     lines = text.splitlines()
     ends = [line for line in lines if not line.startswith(("started", "note", " ", "drive"))]
     assert sum(line.startswith("unknown     1.1") and "nothing committed" in line for line in ends) == 1, text
-    assert sum(line.startswith("unknown     1.2") and "exit code 3" in line for line in ends) == 1, text
+    assert sum(line.startswith("unknown     1.2") and "exit code 3: oops" in line for line in ends) == 1, text
     assert sum(line.startswith("conflicted  1.") and "shared.txt" in line for line in ends) == 1, text
     assert sum(line.startswith("integrated  ") for line in ends) == 5
     assert run_git(world.root, "show", f"{world.integration}:shared.txt") == "both"
