@@ -148,9 +148,9 @@ def remedy_text(ways: Iterable[Mapping[str, Any]]) -> str:
     return " ".join([*texts[:1], *(f"({text})" for text in texts[1:])])
 
 
-def complete(progress: Progress, branch: str, head: str, target: str | None, change: str) -> dict[str, Any]:
-    """Every ticket of the latest revision is finished."""
-    onto = f" to {target}" if target else ""
+def complete(progress: Progress, branch: str, head: str, target: str | None, change: str, baton: str) -> dict[str, Any]:
+    """Every ticket of the latest revision is finished. `baton` is how a shell calls Baton."""
+    land = f"{baton} land {shlex.quote(change)}" + ("" if target else " --into BRANCH")
     return {
         "kind": "complete",
         "total": progress.total,
@@ -160,7 +160,7 @@ def complete(progress: Progress, branch: str, head: str, target: str | None, cha
         "skipped": progress.skipped,
         "integration_branch": branch,
         "integration_head": head,
-        "then": f"merge {branch}{onto}, commit the ticks in tasks.md, then: openspec archive {change}",
+        "then": f"{land}, commit the ticks in tasks.md, then: openspec archive {shlex.quote(change)}",
     }
 
 

@@ -24,7 +24,12 @@ def without_hand_outs(
     if counts.finished == counts.total:
         return [
             actions.complete(
-                counts, change.integration_branch, change.integration_head, change.target_branch, change.change
+                counts,
+                change.integration_branch,
+                change.integration_head,
+                change.target_branch,
+                change.change,
+                context.shell(),
             )
         ]
     held = [view.assignment for view in views if view.assignment is not None and view.status is Status.IN_FLIGHT]

@@ -118,7 +118,7 @@ def test_an_answer_says_where_it_stands() -> None:
 
 
 BLOCKED = actions.blocked("manual", ["grow#1.1"], "d", "r")
-COMPLETE = actions.complete(COUNTS, "baton/grow/integration", "a" * 40, "main", CHANGE)
+COMPLETE = actions.complete(COUNTS, "baton/grow/integration", "a" * 40, "main", CHANGE, "baton")
 WAIT = wait("s", [], "x")
 
 
@@ -293,9 +293,9 @@ def test_complete_says_what_to_do_next() -> None:
         10,
     )
     assert (COMPLETE["integration_branch"], COMPLETE["integration_head"]) == ("baton/grow/integration", "a" * 40)
-    assert "to main" in COMPLETE["then"]
-    assert "openspec archive grow" in COMPLETE["then"]
-    assert " to " not in actions.complete(COUNTS, "b", "a" * 40, None, CHANGE)["then"].partition(",")[0]
+    assert COMPLETE["then"] == "baton land grow, commit the ticks in tasks.md, then: openspec archive grow"
+    nowhere = actions.complete(COUNTS, "b", "a" * 40, None, CHANGE, "baton")
+    assert nowhere["then"].startswith("baton land grow --into BRANCH, ")
 
 
 # Small things

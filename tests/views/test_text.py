@@ -98,7 +98,9 @@ def test_wait_blocked_and_complete() -> None:
     )
     assert "blocked: setup failed  1.1 and 3 more\n  npm ci failed\n  -> baton retry\n" in text
     counts = Progress(4, 3, 0, 0, 1, 0, 0, 0, 0)
-    text = actions_text(answer(core.complete(counts, "baton/add-x/integration", "4f2a91c0d3e8b7", "main", "add-x")))
+    text = actions_text(
+        answer(core.complete(counts, "baton/add-x/integration", "4f2a91c0d3e8b7", "main", "add-x", "baton"))
+    )
     assert "complete: 4 tickets (3 integrated, 1 skipped)\n  on baton/add-x/integration at 4f2a91c0d3e8\n  -> " in text
     assert "openspec archive add-x\n" in text
 
