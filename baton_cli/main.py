@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 
 from baton_cli import __version__, output
 from baton_cli.commands import VERBS
-from baton_cli.errors import BUG, INTERRUPTED, REFUSED, USAGE, BatonError
+from baton_cli.errors import BUG, INTERRUPTED, REFUSED, USAGE, BatonError, of_system
 
 EXAMPLE = "Example: baton plan add-dark-mode, then baton status add-dark-mode"
 
@@ -131,8 +131,9 @@ def run(argv: Sequence[str] | None = None) -> int:
         except (output.ReaderGone, BrokenPipeError):
             raise
         except Exception as error:
-            output.report(_bug(error, arguments), json_mode=json_mode)
-            return BUG
+            told = (of_system(error) if isinstance(error, OSError) else None) or _bug(error, arguments)
+            output.report(told, json_mode=json_mode)
+            return told.exit_code
     except (output.ReaderGone, BrokenPipeError):
         output.discard()
         return REFUSED

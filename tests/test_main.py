@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -17,7 +18,7 @@ import pytest
 import typer
 
 from baton_cli import __version__, commands, main, output
-from baton_cli.errors import BatonError
+from baton_cli.errors import BatonError, of_system
 
 ROOT = Path(__file__).resolve().parent.parent
 Play = Callable[..., None]
@@ -198,6 +199,24 @@ def test_a_bug_leaves_a_private_log_and_no_traceback(
     assert "Traceback" not in shown.err + shown.out
     assert "ValueError: boom" in log.read_text()
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EFBIG, errno.EACCES, errno.EROFS, errno.EMFILE, errno.EIO])
+def test_what_the_system_refuses_is_no_bug(number: int, play: Play, capsys: pytest.CaptureFixture[str]) -> None:
+    play(raising(OSError(number, os.strerror(number), "some/file")))
+    assert main.run(["status"]) == 1
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == f"error: some/file cannot be read or written: {os.strerror(number)}"
+    assert second.startswith("hint: ")
+    told = of_system(OSError(number, "x"))
+    assert told is not None
+    assert not told.verdict
+
+
+def test_a_file_that_is_not_there_is_a_bug(play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    play(raising(FileNotFoundError(errno.ENOENT, "No such file", "gone")))
+    assert main.run(["status"]) == 3
 
 
 def test_a_bug_log_holds_no_argument(play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -114,6 +114,8 @@ def _settle(context: Context, change: Change, assignment: Assignment, setup: Seq
         try:
             receipt = evidence.check(context, assignment)
         except BatonError as refusal:
+            if not refusal.verdict:
+                raise
             return _move(
                 context, assignment, Event.EVIDENCE_STALE, reason=refusal.code, detail=refusal.message, receipt=None
             )

@@ -47,6 +47,8 @@ def seal(context: Context, assignment_id: str, authority: Authority) -> Sealed:
         try:
             return _seal(context, assignment, authority)
         except BatonError as refusal:
+            if not refusal.verdict:
+                raise
             with context.store.transaction():
                 detail = refusal.message
                 if assignment.state is not State.SEALED:

@@ -56,7 +56,8 @@ def head(cwd: Path) -> Head:
     result = git("rev-parse", "HEAD", "--symbolic-full-name", "HEAD", cwd=cwd, ok=(0, 128))
     if result.code:
         if "not a git repository" in result.err or "unknown revision" not in result.err:
-            raise BatonError("git_failed", f"git rev-parse: {result.err.splitlines()[0]}", f"git was called in {cwd}")
+            line = next(iter(result.err.splitlines()), f"exit code {result.code}")
+            raise BatonError("git_failed", f"git rev-parse: {line}", f"git was called in {cwd}")
         raise BatonError("no_commits", f"{cwd} has no commit yet", "make a first commit, then run the command again")
     oid, name = result.text.split("\n")
     return Head(oid, name.removeprefix("refs/heads/") if name.startswith("refs/heads/") else None)
