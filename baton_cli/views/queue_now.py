@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from baton_cli.views.grid import DONE, Grid
-from baton_cli.views.page import Line, cells, length
+from baton_cli.views.page import Line, cells
 from baton_cli.views.words import age, count, joined, listed, plain, prose, seconds, short, shown, span
 
 TICKETS = 4  # shown of one reason
@@ -77,26 +77,18 @@ def _group(grid: Grid, reason: str, tickets: Sequence[Ticket], remedy: Sequence[
 
 
 def _remedy(grid: Grid, ways: Sequence[Mapping[str, Any]]) -> list[Line]:
-    """What to do. Commands stand out, and are never broken over lines, so that they can be copied."""
-    indent, room = " " * grid.indent, grid.page.width - grid.indent - 3
-    whole: Line = [(f"{indent}->", "red")]
+    """What to do, one way below the other. Commands stand out, and are never broken over lines, so that they can be copied."""
+    indent, room = " " * (grid.indent + 3), grid.page.width - grid.indent - 3
     lines: list[Line] = []
-    for at, way in enumerate(ways):
+    for way in ways:
         say, run = prose(way.get("say")), [prose(command) for command in way.get("run", ())]
-        opening, closing = ("(", ")") if at else ("", "")
-        whole += [(f" {opening}{say}", "")] if say else []
-        whole += [(f" {'; '.join(run)}", "bold")] if run else []
-        whole += [(closing, "")]
-        lines += [
-            [(indent + "   " + part, "")] for part in grid.page.wrap(opening + say + ("" if run else closing), room, 6)
-        ]
-        lines += [[(indent + "   ", ""), (command, "bold")] for command in run]
-        if run and closing:
-            lines[-1].append((closing, ""))
-    if length(whole) <= grid.page.width:
-        return [whole] if ways else []
-    first, *others = lines
-    return [[(f"{indent}-> ", "red"), (first[0][0].removeprefix(indent + "   "), first[0][1]), *first[1:]], *others]
+        beside = len(run) == 1 and cells(say) + 1 + cells(run[0]) <= room
+        said: list[Line] = [[(part, "")] for part in grid.page.wrap(say, room, 6)]
+        if beside:
+            said = [[(f"{say} " if say else "", ""), (run[0], "bold")]]
+        lines += said + ([] if beside else [[(command, "bold")] for command in run])
+    arrow: Line = [(" " * grid.indent + "-> ", "red")]
+    return [[*(([(indent, "")]) if at else arrow), *line] for at, line in enumerate(lines)]
 
 
 @dataclass(frozen=True, slots=True)

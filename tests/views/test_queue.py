@@ -30,9 +30,8 @@ def test_at_80_columns() -> None:
         "\n"
         "  ! 3.2  Document the flag    exhausted after 3 attempts\n"
         "         `pytest -q` exited with 1 (log logs/3.2-3.log)\n"
-        "         -> read the log, then:\n"
-        "            baton retry 'add-dark-mode#3.2'\n"
-        "            (or repair it in its worktree and seal)\n"
+        "         -> read the log, then: baton retry 'add-dark-mode#3.2'\n"
+        "            or repair it in its worktree and seal\n"
         "\n"
         "  ● 3.1  Persist the choice   running 12 min\n"
         "         child-7b3f, attempt 2, last sign 40 s ago, lease 1 h 48 m\n"
@@ -171,8 +170,7 @@ def test_every_reason_has_its_remedy_and_long_lists_are_cut() -> None:
         "             baton done 'add-dark-mode#1.1' --why '...'\n"
         "             baton done 'add-dark-mode#1.2' --why '...'\n"
         "             baton done 'add-dark-mode#1.3' --why '...'\n"
-        "             (or:\n"
-        "             baton skip 'add-dark-mode#1.1' --why '...')\n"
+        "             or: baton skip 'add-dark-mode#1.1' --why '...'\n"
     ) in text
     assert "write\n" in text
     assert "  ! integration moved\n          somebody moved it\n          -> move it back\n" in text
@@ -187,7 +185,7 @@ def test_commands_are_never_broken() -> None:
         {"say": "read the log, then:", "run": [f"'{command}' retry add-dark-mode#3.2"]},
         {"say": "or repair it", "run": []},
     ]
-    assert f"            '{command}' retry add-dark-mode#3.2\n            (or repair it)\n" in view(value, width=60)
+    assert f"            '{command}' retry add-dark-mode#3.2\n            or repair it\n" in view(value, width=60)
 
 
 def test_in_flight_in_every_state() -> None:
