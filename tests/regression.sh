@@ -3,7 +3,7 @@
 #
 #   tests/regression.sh [--full] [--quick] [--python NAME] [-- PYTEST-ARGUMENTS]
 #
-#   --full          the slow form too (BATON_FULL=1)
+#   --full          the slow form too (BATON_FULL=1), and in the end how much the long tests tried
 #   --quick         pytest alone: for a second interpreter, or between two edits
 #   --python NAME   an interpreter (3.12, python3.12 or a path) instead of BATON_PYTHON or python3
 #
@@ -39,6 +39,11 @@ export PYTHONDONTWRITEBYTECODE=1 # a second interpreter and a read-only checkout
 
 steps=()
 failed=0
+if [ -n "${BATON_FULL:-}" ] && [ -z "${BATON_FIGURES:-}" ]; then
+    BATON_FIGURES=$(mktemp -d) || exit 1
+    export BATON_FIGURES
+    trap 'rm -rf "$BATON_FIGURES"' EXIT
+fi
 step() { # step NAME COMMAND...: run it, remember how it went
     local name=$1 begun=$SECONDS result=ok
     shift
@@ -58,5 +63,6 @@ fi
 
 printf '\n== summary: %s, %s\n' "$("$test_python" -V)" "$(git --version)"
 printf '%s\n' "${steps[@]}"
+[ -z "${BATON_FIGURES:-}" ] || "$test_python" tests/figures.py "$BATON_FIGURES"
 [ "$failed" = 0 ] && echo "all good" || echo "FAILED"
 exit "$failed"
