@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -97,14 +96,10 @@ def _stamp(file: Path) -> tuple[int, int, int] | None:
 
 def write_page(project: Project, out: Path | None, page: bytes) -> Path:
     """Write the board to `out`, or to its place in the state folder. Its absolute path. Error: page_unwritable."""
-    path = (project.state / "board.html") if out is None else out.absolute()
+    path = project.board if out is None else out.absolute()
     try:
-        if out is None:  # replaced whole: a browser may be reading it
-            projects.prepare_state(project)
-            beside = path.with_name(f".{path.name}.{os.getpid()}")
-            beside.touch(0o600)
-            beside.write_bytes(page)
-            beside.replace(path)
+        if out is None:
+            projects.write_board(project, page)
         else:
             path.write_bytes(page)
     except OSError as error:

@@ -14,6 +14,7 @@ from baton_cli.openspec import ChangeFolder, archived_changes, change_folder, ch
 
 __all__ = [
     "ChangeFolder", "Project", "archived", "change", "changes", "find", "from_assignment", "prepare_state", "user_pointer",
+    "write_board",
 ]  # fmt: skip
 
 _FOLDERS = ("packets", "receipts", "logs", "worktrees", "locks", private.SCRATCH)
@@ -54,6 +55,11 @@ class Project:
     def logs(self) -> Path:
         """Output of checks and set-up."""
         return self.state / "logs"
+
+    @property
+    def board(self) -> Path:
+        """Where `baton board` writes unless told otherwise."""
+        return self.state / "board.html"
 
     @property
     def worktrees(self) -> Path:
@@ -157,6 +163,12 @@ def prepare_state(project: Project) -> None:
                 _write(file, content, 0o600)
         except OSError:
             continue
+
+
+def write_board(project: Project, page: bytes) -> None:
+    """Writes the board to its place, whole: a browser may be reading it. Raises OSError; errors: state_unusable."""
+    prepare_state(project)
+    _write(project.board, page, 0o600)
 
 
 def _folder(project: Project, path: Path, mode: int = 0o777) -> None:
