@@ -41,6 +41,7 @@ VERBS: dict[str, Verb] = {
     "diff": Verb("diff", "Show what a ticket's worker has done.", LOOK),
     "log": Verb("log", "Show what happened, event by event.", LOOK),
     "audit": Verb("audit", "Prove from git alone that every ticked box has its evidence.", LOOK),
+    "doctor": Verb("doctor", "Say what is wrong here and how to mend it.", LOOK),
     "receipt": Verb("receipt", "Show or verify the evidence of an assignment.", LOOK),
     "packet": Verb("packet", "Export a task packet, to seal on another machine.", LOOK),
     "done": Verb("done", "Attest that a ticket was done by hand.", DECIDE),

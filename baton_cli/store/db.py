@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import sqlite3
 
 BUSY_TIMEOUT_MS = 60_000
+CORRUPT_HINT = "move the file away and call again: finished tickets are recognised from the integration branch"
 
 
 class Store:
@@ -89,7 +90,7 @@ def _named_failures(path: str) -> Iterator[None]:
         raise BatonError(
             "store_corrupt",
             f"{path}: {error}",
-            "move the file away and call again: finished tickets are recognised from the integration branch",
+            CORRUPT_HINT,
         ) from error
 
 
@@ -119,6 +120,12 @@ def open_store(path: Path | None) -> Store:
             connection.close()
             raise
         return store
+
+
+def damage(store: Store) -> str | None:
+    """What SQLite's own check finds wrong with the file, in one line; None when nothing."""
+    found = [str(row[0]) for row in store.rows("PRAGMA quick_check(1)")]
+    return None if found == ["ok"] else " ".join(found[0].split()) if found else "it cannot be read"
 
 
 def _migrate(store: Store, connection: sqlite3.Connection) -> None:

@@ -77,3 +77,21 @@ def clean_text(answer: Value) -> str:
         for item in answer["kept"]
     ]
     return "".join(f"{line}\n" for line in lines or ["nothing to remove"])
+
+
+LEVEL_MARKS = {"ok": "✓", "note": "·", "warning": "!", "error": "✗"}
+
+
+def doctor_text(answer: Value) -> str:
+    """One line a finding with its mark, the fix below it; then what the evidence is worth."""
+    lines = [shown(answer["project"])]
+    for found in answer["findings"]:
+        mark = "✓" if found["repaired"] else LEVEL_MARKS[found["level"]]
+        lines.append(f"  {mark} {prose(found['message'])}")
+        if found["repaired"]:
+            lines.append("      repaired")
+        elif found["fix"]:
+            lines.append(f"      -> {prose(found['fix'])}")
+    levels = [found["level"] for found in answer["findings"] if not found["repaired"]]
+    said = joined(count(levels.count(level), level) for level in ("error", "warning", "note") if level in levels)
+    return "".join(f"{line}\n" for line in [*lines, said or "all is well", f"note: {prose(answer['proves'])}"])

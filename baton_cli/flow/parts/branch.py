@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from baton_cli.context import Context
@@ -40,7 +41,14 @@ def head(context: Context, change: Change) -> str:
 
 def _adopt(context: Context, change: Change, found: str) -> None:
     """Record the commits that are on the branch but not in the store, or refuse the first that is not ours."""
-    repository, store = context.project.repository, context.store
+    for commit, previous, evidence in unrecorded(context, change, found):
+        with context.store.transaction():
+            record_commit(context, change.change, commit, previous, evidence)
+
+
+def unrecorded(context: Context, change: Change, found: str) -> Iterator[tuple[repo.Commit, str, Evidence]]:
+    """The commits from the recorded head to `found`, each with the one before it. Error at the first that is not ours."""
+    repository = context.project.repository
     recorded = change.integration_head
     if not repo.is_ancestor(repository, recorded, found):
         raise _moved(change, found, "the commit that Baton left there is no longer in its history")
@@ -57,8 +65,7 @@ def _adopt(context: Context, change: Change, found: str) -> None:
         )
         if wrong or evidence is None:
             raise _moved(change, commit.oid, wrong or "it is not ours")
-        with store.transaction():
-            record_commit(context, change.change, commit, previous, evidence)
+        yield commit, previous, evidence
         previous, previous_tree = commit.oid, commit.tree
 
 
