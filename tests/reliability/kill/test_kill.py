@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -16,13 +16,15 @@ from tests.kit import World
 from tests.reliability.kill import victim
 from tests.reliability.kill.scenarios import DRIVE, REFUSALS, SCENARIOS, Scenario, refused
 from tests.reliability.kill.stage import Stage, left_overs, shape
+from tests.reliability.kill.victim import Point
 
 pytestmark = victim.listens
-CHUNKS = 4
-SOME = 7  # points of the quick form, each way of killing
+CHUNKS = 8
+WRITES = (1, 3)  # of a child, after which it and Baton are killed
+SOME = 3  # points of each scenario in the quick form
 
 _stages: dict[Path, Stage] = {}
-_plain: dict[str, tuple[victim.Run, dict[str, Any]]] = {}
+_plain: dict[tuple[str, bool], tuple[victim.Run, dict[str, Any]]] = {}
 
 
 @pytest.fixture
@@ -36,16 +38,17 @@ def stage(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     return found
 
 
-def undisturbed(stage: Stage, scenario: Scenario) -> tuple[victim.Run, dict[str, Any]]:
-    """The run that nothing happens to: its events, and what it reaches."""
-    if scenario.name not in _plain:
+def undisturbed(stage: Stage, scenario: Scenario, *, watched: bool) -> tuple[victim.Run, dict[str, Any]]:
+    """The run that nothing happens to: its events (`watched`: with what is on disk at each), and what it reaches."""
+    if (scenario.name, watched) not in _plain:
         stage.begin(scenario.name, scenario.make)
         world = World(stage.root)
-        run = victim.run(lambda: scenario.verb(world, stage.notes), stage.log, mark(stage), watched=stage.live)
+        folder = stage.live if watched else None
+        run = victim.run(lambda: scenario.verb(world, stage.notes), stage.log, mark(stage), watched=folder)
         assert run.code == (1 if scenario.name == "seal-red" else 0), run.said
         make_good(stage, scenario, world)
-        _plain[scenario.name] = run, shape(world)
-    return _plain[scenario.name]
+        _plain[scenario.name, watched] = run, shape(world)
+    return _plain[scenario.name, watched]
 
 
 def mark(stage: Stage) -> str:
@@ -55,7 +58,7 @@ def mark(stage: Stage) -> str:
 def make_good(stage: Stage, scenario: Scenario, world: World) -> None:
     """The next calls. (git is called as on a system without `sh`: three times as fast.)"""
     if scenario is DRIVE:  # it listens for signals: in a process of its own, too
-        run = victim.run(lambda: scenario.verb(world, stage.notes), stage.log, mark(stage), at=victim.NEVER)
+        run = victim.run(lambda: scenario.verb(world, stage.notes), stage.log, mark(stage), victim.NEVER)
         assert run.code == 0, run.said
         return
     with mock.patch.object(git_run, "_execute", git_run._execute_windows):
@@ -63,12 +66,11 @@ def make_good(stage: Stage, scenario: Scenario, world: World) -> None:
         scenario.after(world, stage.notes)
 
 
-def killed_at(stage: Stage, scenario: Scenario, at: int, tree: bool) -> str | None:
-    """Kill there, make good, compare. What is wrong then, if anything."""
-    _, wanted = undisturbed(stage, scenario)
+def killed_at(stage: Stage, scenario: Scenario, point: Point, wanted: dict[str, Any]) -> str | None:
+    """Kill there, make good, compare with what is wanted. What is wrong then, if anything."""
     stage.begin(scenario.name, scenario.make)
     world = World(stage.root)
-    victim.run(lambda: scenario.verb(world, stage.notes), stage.log, mark(stage), at=at, tree=tree)
+    victim.run(lambda: scenario.verb(world, stage.notes), stage.log, mark(stage), point, stage.live)
     try:
         make_good(stage, scenario, world)
         invariants.check(world, stage.checkout(scenario.name))
@@ -83,53 +85,55 @@ def killed_at(stage: Stage, scenario: Scenario, at: int, tree: bool) -> str | No
     return None
 
 
-def points(stage: Stage, scenario: Scenario) -> list[tuple[int, bool]]:
-    """Every event at which something is other than at the one before: files, or a child that lives.
+def every_point(run: victim.Run) -> Iterator[Point]:
+    """Each event at which something is other than at the one before: files, or a child that lives.
 
     (A killed process leaves nothing else, so points between which nothing was written are one.) First with Baton alone
-    killed; then, where it has children, with all of them.
+    killed; then, where it has children, with all of them; and where a child writes, also between its writes.
     """
-    run, _ = undisturbed(stage, scenario)
-    chosen, last = [], ""
-    for number, (busy, state) in enumerate(zip(run.busy, run.states, strict=True), 1):
+    last = ""
+    for number, (name, busy, state) in enumerate(zip(run.events, run.busy, run.states, strict=True), 1):
         if busy:
-            chosen += [(number, False), (number, True)]
+            yield from (Point(number), Point(number, tree=True))
         elif state != last:
-            chosen.append((number, False))
+            yield Point(number)
             last = state
-    return chosen
+        if name in victim.STARTED and state != run.states[min(number, len(run.states) - 1)]:
+            yield from (Point(number, tree=True, writes=times) for times in WRITES)
 
 
-def none_is_lost(stage: Stage, scenario: Scenario, chosen: Sequence[tuple[int, bool]]) -> None:
-    names = undisturbed(stage, scenario)[0].events
+def some_points(run: victim.Run, count: int) -> list[Point]:
+    """Spread over the run: all ways of killing, taken from the list of all events."""
+    found: list[Point] = []
+    for number, busy in enumerate(run.busy, 1):
+        found += (
+            [Point(number, tree=True), Point(number, tree=True, writes=1), Point(number)] if busy else [Point(number)]
+        )
+    step = len(found) // count
+    return found[step // 2 :: step][:count]
+
+
+def none_is_lost(stage: Stage, scenario: Scenario, chosen: Sequence[Point], *, watched: bool) -> None:
+    run, wanted = undisturbed(stage, scenario, watched=watched)
     lost = []
-    for at, tree in chosen:
-        wrong = killed_at(stage, scenario, at, tree)
+    for point in chosen:
+        wrong = killed_at(stage, scenario, point, wanted)
         if wrong is not None:
-            lost.append(f"{'all' if tree else 'alone'} before event {at} ({names[at - 1]}): {wrong}")
+            lost.append(f"{point} ({run.events[int(point.at) - 1]}): {wrong}")
     figures.add(f"kill {scenario.name}", len(chosen), len(lost))
     assert not lost, f"{len(lost)} of {len(chosen)} lost\n" + "\n".join(lost)
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("scenario", [*SCENARIOS, DRIVE], ids=lambda scenario: scenario.name)
 def test_killed_here_and_there(stage: Stage, scenario: Scenario) -> None:
-    found = points(stage, scenario)
-    none_is_lost(stage, scenario, found[len(found) // SOME // 2 :: max(1, len(found) // SOME)])
+    run, _ = undisturbed(stage, scenario, watched=False)
+    none_is_lost(stage, scenario, some_points(run, 1 if scenario is DRIVE else SOME), watched=False)
 
 
 @pytest.mark.full
+@pytest.mark.timeout(1500)  # a machine that does other things, too
 @pytest.mark.parametrize("chunk", range(CHUNKS))
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("scenario", [*SCENARIOS, DRIVE], ids=lambda scenario: scenario.name)
 def test_killed_everywhere(stage: Stage, scenario: Scenario, chunk: int) -> None:
-    none_is_lost(stage, scenario, points(stage, scenario)[chunk::CHUNKS])
-
-
-def test_a_drive_killed_here_and_there(stage: Stage) -> None:
-    found = points(stage, DRIVE)
-    none_is_lost(stage, DRIVE, found[len(found) // 4 :: max(1, len(found) // 3)])
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("chunk", range(CHUNKS))
-def test_a_drive_killed_everywhere(stage: Stage, chunk: int) -> None:
-    none_is_lost(stage, DRIVE, points(stage, DRIVE)[chunk::CHUNKS])
+    run, _ = undisturbed(stage, scenario, watched=True)
+    none_is_lost(stage, scenario, list(every_point(run))[chunk::CHUNKS], watched=True)

@@ -17,6 +17,7 @@ from tests.conftest import run_git
 from tests.kit import World, hand_outs, make_world
 from tests.reliability.kill import victim
 from tests.reliability.kill.scenarios import FILES, SMALL
+from tests.reliability.kill.victim import Point
 
 pytestmark = victim.listens
 # Ends at once where the file is, and else never: what hangs when its Baton is killed, and what the next call finds well.
@@ -62,7 +63,7 @@ def test_what_hangs_when_its_baton_is_killed_is_ended_by_the_next_call(
     world, verb = begin(tmp_path, well)
     before = invariants.checkout(world.root)
     well.unlink(missing_ok=True)
-    assert victim.run(verb, tmp_path / "log", str(tmp_path), at="started").killed
+    assert victim.run(verb, tmp_path / "log", str(tmp_path), Point("started")).killed
     left = victim.running(str(tmp_path))
     assert left, "it outlives its Baton"
     well.touch()
@@ -80,7 +81,7 @@ def killed_in_seal(folder: Path) -> tuple[World, Any, Verb]:
     def verb() -> object:
         return world.seal(action)
 
-    assert victim.run(verb, folder / "log", str(folder), at="forked", tree=True).killed
+    assert victim.run(verb, folder / "log", str(folder), Point("forked", tree=True)).killed
     assert locks.holder(locks.assignment_path(world.project, action["assignment_id"])), "killed while it held the lock"
     return world, action, verb
 
@@ -108,7 +109,7 @@ def test_lock_files_of_a_killed_git_are_cleared(tmp_path: Path) -> None:
 
 def test_lock_files_of_a_killed_integration_are_cleared(tmp_path: Path, well: Path) -> None:
     world, verb = judging(tmp_path, well)
-    assert victim.run(verb, tmp_path / "log", str(tmp_path), at="started", tree=True).killed
+    assert victim.run(verb, tmp_path / "log", str(tmp_path), Point("started", tree=True)).killed
     place = world.project.worktrees / world.change / "integration"
     admin = place / run_git(place, "rev-parse", "--git-dir")
     left = [

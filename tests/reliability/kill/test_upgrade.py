@@ -52,16 +52,16 @@ def test_an_upgrade_killed_everywhere(tmp_path: Path, monkeypatch: pytest.Monkey
     live, log = tmp_path / "live", tmp_path / "log"
     monkeypatch.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, m002_of_this_test))
 
-    def run(at: int | None) -> victim.Run:
+    def run(point: victim.Point | None) -> victim.Run:
         shutil.rmtree(live, ignore_errors=True)
         shutil.copytree(template, live)
-        return victim.run(lambda: open_store(live / "queue.db").close(), log, str(tmp_path), at=at)
+        return victim.run(lambda: open_store(live / "queue.db").close(), log, str(tmp_path), point)
 
     events = run(None).events
     upgraded(live)
     lost = []
     for at in range(1, len(events) + 1):
-        assert run(at).killed
+        assert run(victim.Point(at)).killed
         try:
             upgraded(live)
         except Exception as error:

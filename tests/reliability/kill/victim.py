@@ -14,6 +14,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -38,8 +39,8 @@ listens = pytest.mark.skipif(
     not os.path.exists(f"/proc/self/task/{os.getpid()}/children"), reason="finds processes and their children in /proc"
 )
 LIMIT = 200  # seconds that a victim may take
-NEVER = 0  # an event that does not happen: the run is neither killed nor recorded
 STARTED = ("forked", "started")
+STEP = 0.0002  # seconds that children run between two looks at what they wrote
 MARK = "VICTIM_OF_TEST"  # in the environment of everything a victim starts (checks do not see BATON_*)
 
 
@@ -55,11 +56,28 @@ class Run:
     states: tuple[str, ...] = ()
 
 
-class _Events:
-    """Counts, in the victim; at event `at` it ends there. Without `at` it keeps a record."""
+@dataclass(frozen=True)
+class Point:
+    """Where to kill: at which event (its number from 1, or the first of that name); alone or with all that it started;
+    in the second case after these have written so many times."""
 
-    def __init__(self, at: int | str | None, tree: bool, watched: Path | None) -> None:
-        self.pid, self.at, self.tree, self.watched = os.getpid(), at, tree, watched
+    at: int | str
+    tree: bool = False
+    writes: int = 0
+
+    def __str__(self) -> str:
+        how = f"with its children, after {self.writes} writes of theirs" if self.writes else "with its children"
+        return f"{how if self.tree else 'alone'} before event {self.at}"
+
+
+NEVER = Point(0)  # an event that does not happen: the run is neither killed nor recorded
+
+
+class _Events:
+    """Counts, in the victim; at the point it ends there. Without a point it keeps a record."""
+
+    def __init__(self, point: Point | None, watched: Path | None) -> None:
+        self.pid, self.point, self.watched = os.getpid(), point, watched
         self.names: list[str] = []
         self.busy: list[bool] = []
         self.states: list[str] = []
@@ -96,11 +114,13 @@ class _Events:
             return
         self._inside = True
         self.names.append(name)
-        if self.at is None:
+        if self.point is None:
             self.busy.append(name in STARTED or bool(descendants(self.pid)))
             self.states.append(on_disk(self.watched) if self.watched else "")
-        elif self.at in (len(self.names), name):
-            if self.tree:
+        elif self.point.at in (len(self.names), name):
+            if self.point.writes and self.watched:
+                let_write(self.pid, self.watched, self.point.writes)
+            if self.point.tree:
                 end_descendants(self.pid)
             os.kill(self.pid, signal.SIGKILL)
         self._inside = False
@@ -126,14 +146,34 @@ def on_disk(folder: Path) -> str:
 
 
 def descendants(pid: int) -> set[int]:
-    """What a process started and what that started, in whatever session. (A git that has just ended may be among it.)"""
+    """What a process started and what that started, in whatever session, and has not ended."""
     found: set[int] = set()
     for path in Path(f"/proc/{pid}/task").glob("*/children"):
         try:
-            found |= {int(child) for child in path.read_text().split()}
+            found |= {child for child in map(int, path.read_text().split()) if _runs(child)}
         except (FileNotFoundError, ProcessLookupError):  # that thread has ended
             continue
     return found.union(*(descendants(child) for child in found))
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def let_write(pid: int, watched: Path, times: int) -> None:
+    """Let the children of `pid` go on, in small steps, until something on disk has changed so many times or they ended."""
+    seen = on_disk(watched)
+    while times and (children := descendants(pid)):
+        _signal(children, signal.SIGCONT)
+        begun = time.perf_counter()
+        while time.perf_counter() - begun < STEP:
+            pass
+        _signal(descendants(pid), signal.SIGSTOP)
+        now = on_disk(watched)
+        times, seen = times - (now != seen), now
 
 
 def end_descendants(pid: int) -> None:
@@ -182,16 +222,15 @@ def run(
     verb: Callable[[], object],
     log: Path,
     mark: str,
-    *,
-    at: int | str | None = None,
-    tree: bool = False,
+    point: Point | None = None,
     watched: Path | None = None,
 ) -> Run:
-    """Run the verb; kill it at event `at` (its number from 1, or the first of that name), alone or with all it started."""
+    """Run the verb and kill it at that point; without one, keep a record of its events. `watched` is the folder whose
+    files count."""
     report = log.with_suffix(".events")
     pid = os.fork()
     if pid == 0:
-        _be_victim(verb, log, report, mark, _Events(at, tree, watched))
+        _be_victim(verb, log, report, mark, _Events(point, watched))
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     said = log.read_text(errors="replace")
     if status == -signal.SIGKILL:
