@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from baton_cli.views.explain import explain_view
@@ -104,5 +105,6 @@ def test_hostile_texts_and_narrow_pages() -> None:
         text = explain_view(value, colour=colour, width=60, unicode=True)
         assert "[red]x[/] \\u202e" in text
         assert "\x1b[31m [" not in text
-        assert "and 20 more" in " ".join(text.split())
-        assert "and 5 more" in text
+        words = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", text).split())
+        assert "and 20 more" in words
+        assert "and 5 more" in words
