@@ -5,6 +5,7 @@ Binding an agent is no state (the agent id is a column), and a ticket's status i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -130,6 +131,12 @@ def counts_as_attempt(ending: str, head_moved: bool) -> bool:
     return True
 
 
+def told(attempts: Sequence[Attempt]) -> str:
+    """How the last attempts ended, for whoever comes next; empty when there was none."""
+    ended = [f"{item.number} {(item.terminal or 'lost sight of').replace('_', ' ')}" for item in attempts if item.batch]
+    return f"attempts so far: {', '.join(ended[-5:])}" if ended else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """The n-th agent run on an assignment. Times are seconds since the epoch."""
@@ -150,6 +157,11 @@ class Attempt:
     counted: bool
     batch: int | None
     kind: str
+
+    @property
+    def next_number(self) -> int:
+        """The number of the attempt after this one: its own while nobody was sent out on what a `retry` began."""
+        return self.number if self.kind == "retry" and self.batch is None else self.number + 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from baton_cli.context import Context
 from baton_cli.core import names
 from baton_cli.core.frontier import TicketView, claimable, room, survey
-from baton_cli.core.lifecycle import ORPHANED, Assignment, Attempt, Event, State
+from baton_cli.core.lifecycle import ORPHANED, Assignment, Attempt, Event, State, told
 from baton_cli.core.plan import Plan
 from baton_cli.errors import BatonError
 from baton_cli.flow.parts import holding, tokens
@@ -127,9 +127,11 @@ def _again(context: Context, assignment: Assignment, session: str, checkout: str
     """Take over an orphaned assignment, or give it up when its attempts are used up."""
     store = context.store
     if assignments.counted_attempts(store, assignment.id) >= context.config.attempts:
-        assignments.move(
-            store, assignment, Event.GIVE_UP, now, reason=assignment.reason or "exhausted", detail=assignment.detail
-        )
+        before = told(assignments.attempts(store, assignment.id))
+        detail = "; ".join(part for part in (assignment.detail, before) if part)
+        assignments.move(store, assignment, Event.GIVE_UP, now, reason=assignment.reason or "exhausted", detail=detail)
         return None
-    attempt = _attempt(context, assignment.attempt.number + 1, session, checkout, now, "recover")
+    number = assignment.attempt.next_number
+    kind = "recover" if number > assignment.attempt.number else "retry"  # from which the limit is counted
+    attempt = _attempt(context, number, session, checkout, now, kind)
     return assignments.begin_attempt(store, assignment, Event.RECOVER, attempt, now, cause=assignment.state.value)

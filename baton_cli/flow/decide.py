@@ -160,7 +160,7 @@ def retry(context: Context, view: TicketView, why: str | None) -> Assignment:
     with _quiet(context, assignment_of(view)) as assignment:
         attempt = replace(
             assignment.attempt,
-            number=assignment.attempt.number + 1,
+            number=assignment.attempt.next_number,
             claim_token=tokens.new_token(),
             kind="retry",
             agent=None,

@@ -10,7 +10,7 @@ from baton_cli.context import Context
 from baton_cli.core import actions, prompt
 from baton_cli.core import packet as packets
 from baton_cli.core.facts import Change
-from baton_cli.core.lifecycle import Assignment, State
+from baton_cli.core.lifecycle import Assignment, State, told
 from baton_cli.flow.parts import activity, branch
 from baton_cli.git import merge, repo
 from baton_cli.store import assignments, evidence
@@ -69,8 +69,9 @@ def _action(context: Context, change: Change, assignment: Assignment) -> dict[st
     if handed:  # somebody was sent there before
         kind, extra, why, conflicts = _recovery(context, change, assignment, handed[-1].agent)
     head, dirty = activity.mark(context, assignment) if handed else (assignment.base, "")
+    begun = "retry" if assignment.attempt.kind == "retry" else kind
     with context.store.transaction():
-        assignment = assignments.set_attempt(context.store, assignment, kind=kind, start_head=head, start_dirty=dirty)
+        assignment = assignments.set_attempt(context.store, assignment, kind=begun, start_head=head, start_dirty=dirty)
     ticket = packet["ticket"]
     cwd = str(context.inside(context.worktree(assignment.worktree)))
     page = context.project.packets / f"{assignment.id}.md"
@@ -100,7 +101,8 @@ def _recovery(
     """What the next agent meets in the worktree: a merge to resolve, a merged tree that is red, or unfinished work."""
     path = context.worktree(assignment.worktree)
     reason = assignment.reason or "unknown"
-    why = assignment.detail or reason.replace("_", " ")
+    before = told(assignments.attempts(context.store, assignment.id))
+    why = "; ".join(part for part in (assignment.detail or reason.replace("_", " "), before) if part)
     extra: dict[str, Any] = {"reason": reason, "previous_agent": previous_agent}
     if (
         assignment.onto is not None

@@ -146,8 +146,14 @@ def move(
 def begin_attempt(
     store: Store, assignment: Assignment, event: Event, attempt: Attempt, at: float, cause: str
 ) -> Assignment:
-    """A new attempt with a new token: by `recover` (somebody works on it) or `retry`. Inside a transaction."""
+    """A new attempt with a new token: by `recover` (somebody works on it) or `retry`. Inside a transaction.
+
+    One with the current number takes the place of an attempt on which nobody was sent out.
+    """
     target = next_state(assignment.state, event)
+    if attempt.number == assignment.attempt.number:
+        sql = "DELETE FROM attempts WHERE assignment_id = ? AND number = ? AND kind = 'retry' AND batch IS NULL"
+        store.write(sql, (assignment.id, attempt.number))
     add_attempt(store, assignment.id, attempt)
     values = {"state": target.value, "attempt": attempt.number, "state_since": at}
     _update(store, assignment, values)
