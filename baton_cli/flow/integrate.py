@@ -120,7 +120,7 @@ def _settle(context: Context, change: Change, assignment: Assignment, setup: Seq
                 context, assignment, Event.EVIDENCE_STALE, reason=refusal.code, detail=refusal.message, receipt=None
             )
         by_hand = f"merge {current.integration_branch} in the ticket's worktree by hand, then seal again"
-        merged = merging.in_memory(context, current, head, receipt.head, by_hand)
+        merged = merging.in_memory(context, current, head, receipt.head, by_hand, receipt.tree)
         if merged.conflicts:
             files = ", ".join(merged.conflicts[:5])
             return _refuse(context, assignment, Event.CONFLICT, head, "conflict", f"it conflicts in {files}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from baton_cli.context import Context
 from baton_cli.core import names
@@ -30,11 +30,12 @@ def start(context: Context, change: str) -> Change:
     repository = context.project.repository
     head = repo.head(repository)
     name = names.integration_branch(context.config.branch_prefix, change)
-    found = repo.refs(repository, f"refs/heads/{name}").get(f"refs/heads/{name}")
+    taken = repo.refs(repository, *_above(name), f"refs/heads/{name}")
+    found = taken.get(f"refs/heads/{name}")
     begun = found is not None
     base = head.oid if found is None else repo.merge_base(repository, head.oid, found) or found
     row = Change(change, head.branch, base, name, base, None, context.now())
-    _ask_names(context, row)
+    _refuse_taken(name, taken)
     if not begun and not repo.update_ref(repository, row.integration_ref, head.oid, repo.NO_OID):
         return start(context, change)  # another process was first
     with context.store.transaction():
@@ -45,17 +46,20 @@ def start(context: Context, change: str) -> Change:
     return row
 
 
-def _ask_names(context: Context, row: Change) -> None:
-    """Refuse before anything is made when an existing branch stands where ours would need a folder."""
-    parts = row.integration_branch.split("/")
-    above = ["refs/heads/" + "/".join(parts[: count + 1]) for count in range(len(parts) - 1)]
-    taken = [name for name in above if name in repo.refs(context.project.repository, *above)]
-    if taken:
-        raise BatonError(
-            "branch_name_taken",
-            f"the branch {taken[0].removeprefix('refs/heads/')} exists, so {row.integration_branch} cannot be made",
-            "choose another [branches] prefix in baton.toml",
-        )
+def _above(branch: str) -> list[str]:
+    """The refs that must not be there if `branch` is to be made: git keeps a branch where it would need a folder."""
+    parts = branch.split("/")
+    return ["refs/heads/" + "/".join(parts[: count + 1]) for count in range(len(parts) - 1)]
+
+
+def _refuse_taken(branch: str, taken: Container[str]) -> None:
+    for name in _above(branch):
+        if name in taken:
+            raise BatonError(
+                "branch_name_taken",
+                f"the branch {name.removeprefix('refs/heads/')} exists, so {branch} cannot be made",
+                "choose another [branches] prefix in baton.toml",
+            )
 
 
 def finish_merges(context: Context, change: Change) -> BatonError | None:

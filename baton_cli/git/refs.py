@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from baton_cli.errors import BatonError
@@ -25,10 +25,11 @@ REF_TRIES, REF_PAUSE = 10, 0.1  # another git process holds a ref's lock for mil
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where a checkout stands: commit id, and the branch's short name (None when detached)."""
+    """Where a checkout stands: commit id, the branch's short name (None when detached), and the commit's tree."""
 
     oid: str
     branch: str | None
+    tree: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +54,14 @@ class Commit:
 
 def head(cwd: Path) -> Head:
     """The checkout's HEAD. Error `no_commits` when its branch has none yet."""
-    result = git("rev-parse", "HEAD", "--symbolic-full-name", "HEAD", cwd=cwd, ok=(0, 128))
+    result = git("rev-parse", "HEAD", "HEAD^{tree}", "--symbolic-full-name", "HEAD", cwd=cwd, ok=(0, 128))
     if result.code:
         if "not a git repository" in result.err or "unknown revision" not in result.err:
             line = next(iter(result.err.splitlines()), f"exit code {result.code}")
             raise BatonError("git_failed", f"git rev-parse: {line}", f"git was called in {cwd}")
         raise BatonError("no_commits", f"{cwd} has no commit yet", "make a first commit, then run the command again")
-    oid, name = result.text.split("\n")
-    return Head(oid, name.removeprefix("refs/heads/") if name.startswith("refs/heads/") else None)
+    oid, tree, name = result.text.split("\n")
+    return Head(oid, name.removeprefix("refs/heads/") if name.startswith("refs/heads/") else None, tree)
 
 
 def resolve(cwd: Path, rev: str) -> str | None:
@@ -78,6 +79,19 @@ def refs(cwd: Path, *prefixes: str) -> dict[str, str]:
     """Full ref name -> object id, of all refs equal to or below the prefixes (all refs without one); one git call."""
     lines = git("for-each-ref", "--format=%(objectname) %(refname)", "--", *prefixes, cwd=cwd).text.splitlines()
     return {name: oid for oid, _, name in (line.partition(" ") for line in lines)}
+
+
+def commits(cwd: Path, *names: str) -> dict[str, tuple[str, str]]:
+    """Full ref name -> commit id and tree id, of those refs that are there."""
+    lines = git("for-each-ref", "--format=%(objectname) %(tree) %(refname)", "--", *names, cwd=cwd).text.splitlines()
+    return {name: (oid, tree) for oid, tree, name in (line.split(" ", 2) for line in lines)}
+
+
+def standing(cwd: Path, ref: str) -> tuple[str | None, Path | None]:
+    """The commit that a branch (full name) is at, and the worktree that has it checked out; one git call."""
+    shape = "--format=%(objectname)%00%(worktreepath)"
+    oid, _, place = git("for-each-ref", shape, "--", ref, cwd=cwd).text.partition("\0")
+    return oid or None, Path(place) if place else None
 
 
 def update_ref(cwd: Path, name: str, new: str, old: str) -> bool:
@@ -191,8 +205,8 @@ def worktrees(cwd: Path) -> dict[Path, str | None]:
     """Every registered worktree (the main one too) -> its branch's short name, None when detached or bare."""
     found: dict[Path, str | None] = {}
     path = Path()
-    for field in git("worktree", "list", "--porcelain", "-z", cwd=cwd).names:
-        key, _, value = field.partition(" ")
+    for line in git("worktree", "list", "--porcelain", "-z", cwd=cwd).names:
+        key, _, value = line.partition(" ")
         if key == "worktree":
             path = Path(value)
             found[path] = None

@@ -40,13 +40,15 @@ BUILT_IN_DRIVERS = ("unspecified", "set", "unset", "text", "binary", "union")
 
 @dataclass(frozen=True, slots=True)
 class Cleanliness:
-    """How a checkout differs from its HEAD commit. Paths are relative to its top.
+    """How a checkout differs from its HEAD commit `head`, which `branch` is at (None: none). Paths are relative to its top.
 
     `ignored` names ignored files, folders collapsed with a trailing "/"; `ignored_digest` (sha256 hex) covers path,
     size and modification time of every file in there. `absent` are files that a sparse checkout leaves out: not a
     change, but not there for a test either.
     """
 
+    head: str
+    branch: str | None
     changed: tuple[str, ...]
     untracked: tuple[str, ...]
     ignored: tuple[str, ...]
@@ -86,31 +88,15 @@ class Condition:
 
 def condition(cwd: Path) -> Condition:
     """HEAD and `dirty` in one call. Error `no_commits` when HEAD has no commit yet."""
-    names = iter(
-        git(
-            "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal", "--no-renames",
-            "--ignore-submodules=dirty", cwd=cwd,
-        ).names
-    )  # fmt: skip
-    facts: dict[str, str] = {}
-    dirty = []
-    for entry in names:
-        if entry.startswith("# "):
-            name, _, value = entry[2:].partition(" ")
-            facts[name] = value
-        else:  # the path is the last field: of 9 for ordinary changes, of 11 for unmerged ones, of 2 else
-            dirty.append(entry.split(" ", {"1": 8, "u": 10}.get(entry[0], 1))[-1])
-    if facts.get("branch.oid", "(initial)") == "(initial)":
-        raise BatonError("no_commits", f"{cwd} has no commit yet", "make a first commit, then call again")
-    branch = facts.get("branch.head")
-    return Condition(facts["branch.oid"], None if branch == "(detached)" else branch, tuple(sorted(dirty)))
+    oid, branch, entries = _status(cwd, None, "--untracked-files=normal", "--ignore-submodules=dirty")
+    return Condition(oid, branch, tuple(sorted(path for _, path in entries)))
 
 
-def changed(cwd: Path) -> tuple[str, ...]:
-    """Tracked files that differ from HEAD, through a fresh index as in `cleanliness`."""
+def against_head(cwd: Path) -> tuple[str, tuple[str, ...]]:
+    """HEAD, and the tracked files that differ from it, through a fresh index as in `cleanliness`."""
     with _fresh_index(cwd) as env:
-        gone_or_edited = _tracked_changes(cwd, env)
-    return tuple(sorted({entry[3:] for entry in gone_or_edited} - _absent(cwd, gone_or_edited)))
+        head, _, entries = _tracked_changes(cwd, env)
+    return head, tuple(sorted({path for _, path in entries} - _absent(cwd, entries)))
 
 
 def cleanliness(cwd: Path) -> Cleanliness:
@@ -121,7 +107,7 @@ def cleanliness(cwd: Path) -> Cleanliness:
     itself do not help. `KNOWN_CACHES` are left out. Every tracked file is read: the cost follows the tree.
     """
     with _fresh_index(cwd) as env:
-        status = _tracked_changes(cwd, env)
+        head, branch, status = _tracked_changes(cwd, env)
         others = ("ls-files", "-z", "--others", "--exclude-per-directory=.gitignore")
         untracked = _without_caches(git(*others, cwd=cwd, env=env).names)
         collapsed = git(*others, "--ignored", "--directory", cwd=cwd, env=env).names
@@ -129,7 +115,9 @@ def cleanliness(cwd: Path) -> Cleanliness:
     ignored = _ignored_files(cwd, collapsed)
     hiders = _uncommitted_ignore_files(cwd, ignored)
     return Cleanliness(
-        changed=tuple(sorted({entry[3:] for entry in status} - absent)),
+        head=head,
+        branch=branch,
+        changed=tuple(sorted({path for _, path in status} - absent)),
         untracked=tuple(sorted({*untracked, *hiders})),
         ignored=tuple(sorted({_collapse(path, collapsed) for path in ignored})),
         ignored_digest=_digest(cwd, ignored),
@@ -163,15 +151,34 @@ def _remove(index: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _tracked_changes(cwd: Path, env: Mapping[str, str]) -> tuple[str, ...]:
-    return git(
-        *_PLAIN, "status", "--porcelain=v1", "-z", "--untracked-files=no", "--no-renames",
-        "--ignore-submodules=untracked", cwd=cwd, env=env,
-    ).names  # fmt: skip
+Entries = tuple[tuple[str, str], ...]  # git's two letters for a change (index, worktree), and its path
 
 
-def _absent(cwd: Path, status: Sequence[str]) -> frozenset[str]:
-    return left_out(cwd, frozenset(entry[3:] for entry in status if entry[1] == "D"))
+def _tracked_changes(cwd: Path, env: Mapping[str, str]) -> tuple[str, str | None, Entries]:
+    return _status(cwd, env, "--untracked-files=no", "--ignore-submodules=untracked")
+
+
+def _status(cwd: Path, env: Mapping[str, str] | None, *options: str) -> tuple[str, str | None, Entries]:
+    """HEAD's commit, the branch it is on, and what differs. Error `no_commits`."""
+    plain = _PLAIN if env is not None else ()
+    shape = ("--porcelain=v2", "--branch", "--no-ahead-behind", "-z", "--no-renames")
+    facts: dict[str, str] = {}
+    entries = []
+    for entry in git(*plain, "status", *shape, *options, cwd=cwd, env=env).names:
+        if entry.startswith("# "):
+            name, _, value = entry[2:].partition(" ")
+            facts[name] = value
+        else:  # the path is the last field: of 9 for ordinary changes, of 11 for unmerged ones, of 2 else
+            parts = entry.split(" ", {"1": 8, "u": 10}.get(entry[0], 1))
+            entries.append((parts[1] if len(parts) > 2 else "??", parts[-1]))
+    if facts.get("branch.oid", "(initial)") == "(initial)":
+        raise BatonError("no_commits", f"{cwd} has no commit yet", "make a first commit, then call again")
+    branch = facts.get("branch.head")
+    return facts["branch.oid"], None if branch == "(detached)" else branch, tuple(entries)
+
+
+def _absent(cwd: Path, status: Entries) -> frozenset[str]:
+    return left_out(cwd, frozenset(path for letters, path in status if letters[1] == "D"))
 
 
 NOTHING_IGNORED = hashlib.sha256().hexdigest()  # the `ignored_digest` of a checkout without ignored files

@@ -73,10 +73,10 @@ def _add(cwd: Path, *args: str) -> None:
 
 
 def checkout_detached(cwd: Path, oid: str) -> None:
-    """Bring the worktree at `cwd` exactly to commit `oid`, on no branch: edits are undone, untracked files removed,
-    ignored ones kept. Only for Baton's own integration worktree: nobody's work may be in there."""
+    """Bring the worktree at `cwd` exactly to commit `oid`, on no branch: edits are undone, and what the commit does not
+    hold is deleted, ignored files too. Only for Baton's own integration worktree: nobody's work may be in there."""
     git(*QUIET, "checkout", "-q", "--force", "--detach", oid, "--", cwd=cwd)
-    git("-c", "clean.requireForce=false", "clean", "-q", "-d", "-f", "-f", cwd=cwd)
+    git("clean", "-q", "-ffdx", cwd=cwd)
 
 
 def complete(path: Path) -> bool:
@@ -97,6 +97,43 @@ def husk(path: Path) -> bool:
     """
     admin = _admin(path)
     return admin is None or not (admin / "index").is_file() or _initializing(admin)
+
+
+def sound(path: Path) -> bool:
+    """Whether git finds its way from `path` to its own folder for it, and so can work there. Starts no process."""
+    admin = _admin(path)
+    return admin is not None and (admin / "HEAD").is_file()
+
+
+def repair(cwd: Path, path: Path) -> None:
+    """Let git connect a worktree and its repository again, as far as it can: see `sound` afterwards."""
+    git("worktree", "repair", os.path.abspath(path), cwd=cwd, ok=(0, 1, 128))
+
+
+def move(cwd: Path, path: Path, target: Path) -> None:
+    """Move a worktree. Error `git_failed`, also for the main worktree."""
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    git("worktree", "move", os.path.abspath(path), os.path.abspath(target), cwd=cwd)
+
+
+def set_aside(path: Path) -> Path | None:
+    """Rename what is no worktree any more, so that one can be made there; None for an empty folder, which goes."""
+    with contextlib.suppress(OSError):
+        path.rmdir()
+        return None
+    number = 1
+    while os.path.lexists(aside := path.with_name(f"{path.name}-kept-{number}")):
+        number += 1
+    return path.rename(aside)
+
+
+def last_head(path: Path) -> str | None:
+    """The commit that a worktree was at last, from its reflog, though its branch may be gone; None where none is kept."""
+    try:
+        lines = (git_dir(path) / "logs" / "HEAD").read_text(encoding="utf-8", errors="replace").splitlines()
+        return lines[-1].split(" ")[1]
+    except (OSError, IndexError):
+        return None
 
 
 def rebuild(cwd: Path, path: Path, branch: str) -> None:
@@ -181,11 +218,6 @@ def unlock(cwd: Path, path: Path) -> None:
 def prune(cwd: Path) -> None:
     """Forget worktrees whose folders are gone (locked ones excepted)."""
     git("worktree", "prune", cwd=cwd)
-
-
-def scrub(cwd: Path) -> None:
-    """Delete everything from Baton's own integration worktree that its commit does not hold, ignored files too."""
-    git("clean", "-q", "-ffdx", cwd=cwd)
 
 
 def discard(cwd: Path, path: Path) -> None:

@@ -23,14 +23,15 @@ def head(context: Context, change: Change) -> str:
     Errors: `integration_checked_out`, `integration_moved`.
     """
     repository = context.project.repository
-    place = repo.checked_out(repository).get(change.integration_branch)
+    found, place = repo.standing(repository, change.integration_ref)
+    if found is None:
+        place = repo.checked_out(repository).get(change.integration_branch)  # a branch without a commit can be, too
     if place is not None:
         raise BatonError(
             "integration_checked_out",
             f"{change.integration_branch} is checked out in {place}",
             "switch that worktree to another branch, then call again",
         )
-    found = repo.refs(repository, change.integration_ref).get(change.integration_ref)
     if found is None:
         repo.update_ref(repository, change.integration_ref, change.integration_head, repo.NO_OID)
         return change.integration_head

@@ -19,9 +19,9 @@ _PID = re.compile(r"\bpid\W{0,3}(\d{1,9})\b", re.I)
 
 def clear(context: Context, assignment: Assignment) -> str | None:
     """Remove both, or say why not. Either is recorded. The caller holds the assignment's lock."""
-    kept = reason_to_keep(context, assignment)
+    kept, tip = _examined(context, assignment)
     if kept is None:
-        kept = _remove(context, assignment)
+        kept = _remove(context, assignment, tip)
     with context.store.transaction():
         if kept is None:
             assignments.set_columns(context.store, assignment, removed_at=context.now(), kept=None)
@@ -34,16 +34,21 @@ def clear(context: Context, assignment: Assignment) -> str | None:
 
 def reason_to_keep(context: Context, assignment: Assignment) -> str | None:
     """What worktree or branch hold beyond the integrated commit; None when nothing."""
+    return _examined(context, assignment)[0]
+
+
+def _examined(context: Context, assignment: Assignment) -> tuple[str | None, str | None]:
+    """The reason to keep them, if any, and where the branch is."""
     repository, path = context.project.repository, context.worktree(assignment.worktree)
     ref = f"refs/heads/{assignment.branch}"
     tip = repo.refs(repository, ref).get(ref)
     merged = assignment.integrated_commit or assignment.sealed_head or ""
     if tip is not None and tip != assignment.sealed_head and not repo.is_ancestor(repository, tip, merged):
-        return f"{assignment.branch} has commits that are not integrated"
+        return f"{assignment.branch} has commits that are not integrated", tip
     if not path.exists():
-        return None
+        return None, tip
     placed: Mapping[str, object] = json.loads(assignment.placed or "{}")
-    return in_worktree(repository, path, merged, str(placed.get("digest")))
+    return in_worktree(repository, path, merged, str(placed.get("digest"))), tip
 
 
 def in_worktree(repository: Path, path: Path, merged: str, known_ignored: str) -> str | None:
@@ -51,12 +56,12 @@ def in_worktree(repository: Path, path: Path, merged: str, known_ignored: str) -
     if Path.cwd().is_relative_to(path):
         return "this call was made in it"
     try:
-        operation, head = repo.operation(path), repo.head(path)
+        operation = repo.operation(path)
         if operation is not None:
             return f"a {operation} is in progress"
-        if head.branch is None and not repo.is_ancestor(repository, head.oid, merged):
-            return f"its HEAD {head.oid[:12]} is on no branch"
         state = repo.cleanliness(path)
+        if state.branch is None and not repo.is_ancestor(repository, state.head, merged):
+            return f"its HEAD {state.head[:12]} is on no branch"
     except BatonError as error:
         return error.message
     if state.changed or state.untracked:
@@ -82,15 +87,13 @@ def remove_worktree(repository: Path, path: Path) -> str | None:
     return None if worktree.remove(repository, path) else "git refused to remove it"
 
 
-def _remove(context: Context, assignment: Assignment) -> str | None:
+def _remove(context: Context, assignment: Assignment, tip: str | None) -> str | None:
     repository, path = context.project.repository, context.worktree(assignment.worktree)
     kept = None
     if path.exists():
         kept = remove_worktree(repository, path)
     else:
         worktree.prune(repository)
-    ref = f"refs/heads/{assignment.branch}"
-    tip = repo.refs(repository, ref).get(ref)
     if kept is None and tip is not None:
-        repo.delete_ref(repository, ref, tip)
+        repo.delete_ref(repository, f"refs/heads/{assignment.branch}", tip)
     return kept

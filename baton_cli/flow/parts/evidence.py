@@ -43,11 +43,11 @@ def check(context: Context, assignment: Assignment) -> SealedReceipt:
         packet=value,
     )
     branch = f"refs/heads/{assignment.branch}"
-    tip = repo.refs(context.project.repository, branch).get(branch)
+    tip, tree = repo.commits(context.project.repository, branch).get(branch, (None, None))
     # A detached receipt compares commits: where it was made there was no branch of ours.
     if tip is not None and tip != sealed.head and not sealed.value["detached"]:
         raise BatonError("branch_moved", f"{assignment.branch} moved off the sealed commit", "seal again")
-    if repo.tree(context.project.repository, sealed.head) != sealed.tree:
+    if (tree if tip == sealed.head else repo.tree(context.project.repository, sealed.head)) != sealed.tree:
         raise BatonError("head_mismatch", f"the receipt of {assignment.id} names another tree", "seal again")
     return sealed
 

@@ -50,7 +50,6 @@ def judge(context: Context, question: Question, place: Callable[[], Path], setup
         path = place()
         commit = repo.commit_tree(path, question.tree, (question.onto, question.sealed), f"{integration.UNDER_TEST}\n")
         worktree.checkout_detached(path, commit)
-        worktree.scrub(path)
         failed = _set_up(context, path, setup, log)
     for number, command in enumerate(question.wanted if failed is None else (), 1):
         context.progress(f"gate: {command}")
@@ -69,7 +68,7 @@ def judge(context: Context, question: Question, place: Callable[[], Path], setup
             failed = f"`{command}` is red on the merged tree (log {here}): {shorten(process.tail(here), 300)}"
             break
         ran.append(command)
-    if ran and failed is None and repo.changed(path):
+    if ran and failed is None and repo.against_head(path)[1]:
         failed = "the checks changed tracked files on the merged tree"
     record = integration.gate_record(question.tree, question.onto, checks)
     return Gate(record, failed, tuple(ran), tuple(question.by_receipt))

@@ -10,15 +10,16 @@ from baton_cli.git import merge, repo
 from baton_cli.git.merge import Merge
 
 
-def in_memory(context: Context, change: Change, head: str, other: str, remedy: str) -> Merge:
-    """What merging `other` into `head` gives; nothing moves. `remedy` is what to do when it takes a merge driver.
+def in_memory(context: Context, change: Change, head: str, other: str, remedy: str, tree: str | None = None) -> Merge:
+    """What merging `other` (its `tree`, if known) into `head` gives; nothing moves. `remedy` is what to do when it takes a
+    merge driver.
 
     Errors: `unrelated_history`, `merge_driver`.
     """
     repository = context.project.repository
     base = repo.merge_base(repository, head, other)
     if base == head:
-        return Merge(repo.tree(repository, other), ())
+        return Merge(tree or repo.tree(repository, other), ())
     if base is None:
         raise BatonError(
             "unrelated_history", f"{other[:12]} has nothing in common with {head[:12]}", "see where it came from"

@@ -58,7 +58,7 @@ def prove(
     _unprotected(packet, changed)
     state = _clean(path)
     ran = run_checks(cwd, packet["checks"], log, tell)
-    if repo.head(path).oid != head or repo.changed(path):
+    if repo.against_head(path) != (head, ()):
         raise BatonError(
             "checks_changed_files",
             "the checks changed HEAD or tracked files",
