@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -78,7 +79,15 @@ def _place(change: Mapping[str, Any], page: Page) -> Line:
     return [(text, "dim")]
 
 
+def landing(change: Mapping[str, Any]) -> str:
+    """How the finished work gets to where it belongs; nothing where none of it is on a branch of Baton's."""
+    if not change.get("integration_branch"):
+        return ""
+    into = "" if change.get("target_branch") else " --into BRANCH"
+    return f"baton land {shown(shlex.quote(str(change['change'])))}{into}"
+
+
 def _next(change: Mapping[str, Any]) -> Line:
-    name, onto = shown(change["change"]), shown(change.get("target_branch"))
-    first = "" if not change.get("integration_branch") else f"land it on {onto or 'your branch'}, then: "
-    return [(f"{INDENT}complete ", "green"), (f"-> {first}", ""), (f"openspec archive {name}", "bold")]
+    land, archive = landing(change), f"openspec archive {shown(shlex.quote(str(change['change'])))}"
+    first: Line = [(f"{INDENT}complete ", "green"), ("-> ", "")]
+    return [*first, *([(land, "bold"), (", then: ", "")] if land else []), (archive, "bold")]

@@ -140,6 +140,14 @@ def test_what_needs_a_person_is_on_top_with_what_to_do() -> None:
     assert '<h2 id="person-name"' not in board_page(overview(paused | {"paused": None}))
 
 
+def test_a_finished_change_says_what_comes_next() -> None:
+    finished = change(section("1", "A", integrated("1.1", "a")))
+    assert "<code>baton land add-dark-mode</code>" in board_page(overview(finished))
+    assert "baton land" not in board_page(
+        overview(finished | {"archived": "2026-11-29-add-dark-mode"}, dark_mode(name="o"))
+    )
+
+
 def test_no_change_at_all() -> None:
     page = board_page(overview())
     assert "There is no change" in Reader(page).text

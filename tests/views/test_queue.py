@@ -121,7 +121,7 @@ def test_several_changes_share_the_page() -> None:
     assert len(text.splitlines()) <= LINES
     assert "baton retry 'add-dark-mode#3.2'\n" in text
     assert "old-one  2 of 2 tickets done  ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━  1 skipped\n" in text
-    assert "  complete -> land it on main, then: openspec archive old-one\n" in text
+    assert "  complete -> baton land old-one, then: openspec archive old-one\n" in text
     assert text.endswith(
         "\n\n! odd-one  its plan cannot be read\n  1.1 waits for itself\n  -> take it out of tasks.md\n"
     )

@@ -11,6 +11,7 @@ from typing import Any
 
 from baton_cli.views.board.cards import COLUMNS, Card, Tag, cards_of
 from baton_cli.views.board.graph import HEIGHT, WIDTH, Graph, graph_of
+from baton_cli.views.queue_head import landing
 from baton_cli.views.queue_now import ways
 from baton_cli.views.words import count, finished, plain, prose, short, shown
 
@@ -45,6 +46,7 @@ class Summary:
     state: str
     graph: Graph | None
     archived: str
+    land: str  # the command that comes next for a finished one
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +163,9 @@ def _summary(change: Mapping[str, Any], tag: Tag) -> Summary:
     target = shown(change.get("target_branch"))
     place = f"{branch} {head}" + (f", for {target}" if target else "") if branch else "not started"
     state = "paused" if change.get("paused") is not None else str(change["state"])
+    land = landing(change) if change["state"] == "complete" and total and not change.get("archived") else ""
     return Summary(
-        tag, total, done, tuple(parts), place, state, graph_of(change["sections"]), shown(change.get("archived"))
+        tag, total, done, tuple(parts), place, state, graph_of(change["sections"]), shown(change.get("archived")), land
     )
 
 
