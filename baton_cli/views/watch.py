@@ -14,6 +14,7 @@ from baton_cli import output
 from baton_cli.errors import BatonError
 
 POLL = 0.5  # seconds between two looks at the stamp and the size of the terminal
+REST = 25  # times as long as a picture took, before the next change is drawn: so a watch takes 4 % of a core at most
 BEAT = 10.0  # seconds after which the ages are drawn again, and all is read again
 # Another screen without cursor and without line wrap, and back again: the terminal is left as it was found.
 ENTER, LEAVE = "\x1b[?1049h\x1b[?25l\x1b[?7l", "\x1b[?7h\x1b[?25h\x1b[?1049l"
@@ -28,16 +29,18 @@ def on_screen(draw: Draw, stamp: Callable[[], Any], wait: Callable[[float], None
     `stamp` is cheap and differs after every change. What `draw` refuses at first is raised; later it is shown.
     """
     picture = _Picture()
-    drawn_at, stamped = time.monotonic(), stamp()  # before reading: what changes meanwhile is seen at the next look
-    text = draw(picture.size)
+    begun, stamped = time.monotonic(), stamp()  # before reading: what changes meanwhile is seen at the next look
+    text, cost = draw(picture.size), 0.0  # the first one pays for imports, and says nothing about the next
     with _ended_softly(), _another_screen():
         try:
             picture.show(text.splitlines())
             while True:
                 wait(POLL)
-                now = stamp()
-                if now != stamped or picture.resized() or time.monotonic() - drawn_at >= BEAT:
-                    text, drawn_at, stamped = _drawn(draw, picture.size), time.monotonic(), now
+                now, rested = stamp(), time.monotonic() - begun
+                if picture.resized() or rested >= BEAT or (now != stamped and rested >= REST * cost):
+                    begun, stamped = time.monotonic(), now
+                    text = _drawn(draw, picture.size)
+                    cost = time.monotonic() - begun
                     picture.show(text.splitlines())
         except KeyboardInterrupt:
             pass

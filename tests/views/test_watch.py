@@ -6,6 +6,7 @@ import os
 import re
 import signal
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
     screen = Terminal()
     monkeypatch.setattr(watch.output, "write", lambda text, stream=None: (writes.append(text), screen.feed(text)))
     monkeypatch.setattr(watch.shutil, "get_terminal_size", lambda: os.terminal_size((80, 10)))
+    monkeypatch.setattr(watch, "REST", 0)  # the tests are faster than a picture
     writes: list[str] = []
     screen.writes = writes  # type: ignore[attr-defined]
     return screen
@@ -134,6 +136,26 @@ def test_ages_are_drawn_at_a_slow_beat(terminal: Terminal, monkeypatch: pytest.M
 
     watch.on_screen(lambda _size: drawn.append(now[0]) or "x\n", lambda: 0, waits(*[later(watch.BEAT / 4)] * 9))  # type: ignore[func-returns-value]
     assert drawn == [100.0, 100.0 + watch.BEAT, 100.0 + 2 * watch.BEAT]
+
+
+def test_a_costly_picture_is_drawn_less_often(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(watch, "REST", 25)
+    monkeypatch.setattr(watch.time, "monotonic", lambda: now[0])
+    stamps = iter(range(99))
+    begun: list[float] = []
+
+    def draw(_size: watch.Size) -> str:
+        begun.append(now[0])
+        now[0] += 0.1
+        return f"{now[0]}\n"
+
+    def second() -> None:
+        now[0] += 1
+
+    watch.on_screen(draw, lambda: next(stamps), waits(*[second] * 9))
+    assert len(begun) == 4
+    assert min(after - before for before, after in pairwise(begun[1:])) >= 0.1 * watch.REST
 
 
 def test_what_cannot_be_read_is_shown_and_comes_back(terminal: Terminal) -> None:
