@@ -21,6 +21,7 @@ from baton_cli.flow import (
     handout,
     integrate,
     load,
+    mend,
     prepare,
     recover,
     seal,
@@ -111,7 +112,8 @@ class SessionController:
         return work
 
     def _recover(self, work: Round) -> None:
-        """Finish what was interrupted, end what has no ticket any more, expire leases."""
+        """Put back what was moved away, finish what was interrupted, end what has no ticket any more, expire leases."""
+        work.notices.extend(mend.mend(self.context, work.name))
         work.stopped = recover.finish_merges(self.context, work.change)
         work.notices.extend(recover.supersede(self.context, work.loaded, self._views(work)))
         recover.expire(self.context, work.name, work.take_over)
@@ -161,7 +163,6 @@ class SessionController:
     def _prepare(self, work: Round) -> None:
         """Worktree and packet for each claim of this session that was never handed out."""
         work.prepared = []
-        prepare.mend(self.context, [action["assignment_id"] for action in work.pending])
         if work.change.paused is not None or work.pending:
             return
         views = self._views(work)

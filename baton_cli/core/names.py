@@ -34,3 +34,8 @@ def ticket_branch(prefix: str, change: str, ticket: str, mark: str) -> str:
 def sealed_ref(assignment_id: str) -> str:
     """The ref that keeps a sealed head reachable whatever happens to its branch."""
     return f"refs/baton/sealed/{assignment_id}"
+
+
+def replaced_ref(assignment_id: str, oid: str) -> str:
+    """The ref that keeps a head which was sealed once and does not lie below the one that was sealed later."""
+    return f"refs/baton/replaced/{assignment_id}-{oid[:12]}"

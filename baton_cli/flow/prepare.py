@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from baton_cli.context import Context
-from baton_cli.core import canonical, names
+from baton_cli.core import canonical
 from baton_cli.core import packet as packets
 from baton_cli.core.actions import iso
 from baton_cli.core.facts import Change
@@ -33,12 +33,11 @@ def prepare(
     views: Sequence[TicketView],
     setup: Sequence[str],
 ) -> Assignment:
-    """Give a claim its worktree, set-up and packet, under its lock. Already prepared: only what is missing is mended."""
+    """Give a claim its worktree, set-up and packet, under its lock. What is prepared already stays as it is."""
     with holding.assignment(context, assignment.id, wait=True):
         assignment = assignments.get(context.store, assignment.id)
         path = context.worktree(assignment.worktree)
         if assignment.prepared_at is not None:
-            _mend(context, assignment, path)
             return assignment
         base = _place(context, change, assignment, path)
         result = provision(context.project.root, context.inside(path), context.config, setup, _log(context, assignment))
@@ -63,16 +62,6 @@ def _placed(path: Path) -> tuple[tuple[str, ...], str]:
     return state.ignored, state.ignored_digest
 
 
-def mend(context: Context, assignment_ids: Sequence[str]) -> None:
-    """Before claims are handed out once more as they were: put a worktree back that was deleted meanwhile."""
-    for name in assignment_ids:
-        assignment = assignments.get(context.store, name)
-        path = context.worktree(assignment.worktree)
-        if not path.exists():
-            with holding.assignment(context, name, wait=True):
-                _mend(context, assignment, path)
-
-
 def _log(context: Context, assignment: Assignment) -> Path:
     return context.project.logs / f"{assignment.id}-{assignment.attempt.number}.log"
 
@@ -95,21 +84,6 @@ def _place(context: Context, change: Change, assignment: Assignment, path: Path)
     base = found.get(change.integration_ref, change.integration_head)
     worktree.add(repository, path, assignment.branch, base)
     return base
-
-
-def _mend(context: Context, assignment: Assignment, path: Path) -> None:
-    """A worktree that was deleted behind our back comes back from its branch, or from the sealed head."""
-    repository = context.project.repository
-    if path.exists():
-        return
-    worktree.prune(repository)
-    ref = f"refs/heads/{assignment.branch}"
-    sealed = names.sealed_ref(assignment.id)
-    found = repo.refs(repository, ref, sealed)
-    if ref in found:
-        worktree.add_existing(repository, path, assignment.branch)
-    else:
-        worktree.add(repository, path, assignment.branch, found.get(sealed) or assignment.base or "HEAD")
 
 
 def _finish(

@@ -18,7 +18,7 @@ from baton_cli.core.receipt import Authority
 from baton_cli.errors import BatonError
 from baton_cli.flow.parts import holding
 from baton_cli.flow.parts.proof import Proof, prove, versions
-from baton_cli.git import repo
+from baton_cli.git import repo, worktree
 from baton_cli.private import write_private
 from baton_cli.store import assignments, evidence
 
@@ -133,8 +133,10 @@ def checked_packet(context: Context, assignment: Assignment) -> dict[str, Any]:
 
 
 def _right_head(assignment: Assignment, path: Path) -> str:
-    if not path.exists():
-        raise BatonError("worktree_missing", f"{path} is gone", "call actions: it is rebuilt from the branch")
+    if not worktree.sound(path):
+        raise BatonError(
+            "worktree_missing", f"{path} is no worktree any more", "call actions: it is put back from the branch"
+        )
     operation = repo.operation(path)
     if operation is not None:
         raise BatonError(
@@ -142,7 +144,13 @@ def _right_head(assignment: Assignment, path: Path) -> str:
             f"a {operation} is in progress in {path}",
             f"finish the {operation} and commit, then seal again",
         )
-    head = repo.head(path)
+    try:
+        head = repo.head(path)
+    except BatonError as error:
+        if error.code != "no_commits":
+            raise
+        gone = f"{assignment.branch} was deleted"
+        raise BatonError("branch_missing", gone, "call actions: it is put back") from None
     if head.branch is None:
         raise BatonError(
             "detached_head", f"HEAD is detached in {path}", f"git switch {assignment.branch}, with your commits on it"
@@ -181,6 +189,15 @@ def _advanced(assignment: Assignment, path: Path, head: str) -> str:
     return onto
 
 
+def _keep(context: Context, assignment: Assignment, head: str) -> None:
+    """Let a ref hold the sealed head, and another one what was sealed before, if it does not lie below."""
+    repository, ref = context.project.repository, names.sealed_ref(assignment.id)
+    before = repo.refs(repository, ref).get(ref, repo.NO_OID)
+    if before and not repo.is_ancestor(repository, before, head):
+        repo.update_ref(repository, names.replaced_ref(assignment.id, before), before, repo.NO_OID)
+    repo.update_ref(repository, ref, head, before)
+
+
 def _record(
     context: Context,
     assignment: Assignment,
@@ -211,9 +228,7 @@ def _record(
         started_at=iso(started),
         sealed_at=iso(now),
     )
-    repository = context.project.repository
-    ref = names.sealed_ref(assignment.id)
-    repo.update_ref(repository, ref, proof.head, repo.refs(repository, ref).get(ref, repo.NO_OID))
+    _keep(context, assignment, proof.head)
     write_private(context.project.receipts / f"{assignment.id}.json", body)  # first: a row speaks of what is there
     with context.store.transaction():
         evidence.add_receipt(context.store, assignment.id, assignment.attempt.number, digest, body, now)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from baton_cli.core.names import integration_branch, sealed_ref, slug, ticket_branch
+from baton_cli.core.names import integration_branch, replaced_ref, sealed_ref, slug, ticket_branch
 
 # The letters that git's rules and file systems are about come up often; so does everything else.
 names = st.text(
@@ -83,6 +83,7 @@ def test_branches_and_refs_say_what_they_are_for() -> None:
     assert integration_branch("baton", "grow") == "baton/grow/integration"
     assert ticket_branch("team/baton", "grow", "1.2", "0a1b2c3d") == "team/baton/grow/1.2-0a1b2c3d"
     assert sealed_ref("0a1b2c3d-00000001") == "refs/baton/sealed/0a1b2c3d-00000001"
+    assert replaced_ref("0a1b2c3d-00000001", "f" * 40) == "refs/baton/replaced/0a1b2c3d-00000001-ffffffffffff"
 
 
 def test_no_ticket_branch_stands_in_the_way_of_the_integration_branch() -> None:

@@ -7,19 +7,19 @@ from pathlib import Path
 
 from baton_cli.context import Context
 from baton_cli.core.lifecycle import Assignment
-from baton_cli.git import repo
+from baton_cli.git import repo, worktree
 
 
 def head_of(context: Context, assignment: Assignment) -> str | None:
-    """The head of an assignment's worktree; None when the worktree is not there."""
+    """The head of an assignment's worktree; None when the worktree or its branch is not there."""
     path = context.worktree(assignment.worktree)
-    return repo.head(path).oid if (path / ".git").exists() else None
+    return repo.resolve(path, "HEAD") if worktree.sound(path) else None
 
 
 def mark(context: Context, assignment: Assignment) -> tuple[str | None, str]:
     """The head of the worktree and a digest of what is uncommitted in it ("" when nothing is)."""
     path = context.worktree(assignment.worktree)
-    if not (path / ".git").exists():
+    if not worktree.sound(path):
         return None, ""
     condition = repo.condition(path)
     digest = hashlib.sha256()
