@@ -127,7 +127,7 @@ def _own(context: Context, change: Change, done: Cleaned) -> None:
 
 def _own_worktree(repository: Path, path: Path, change: Change) -> str | None:
     """Why even Baton's own worktree stays: somebody has been in it. What git ignores there comes from set-up and gate."""
-    if Path.cwd().is_relative_to(path):
+    if clearing.called_in(path):
         return "this call was made in it"
     if not worktree.complete(path):
         return None  # cut short while it was made

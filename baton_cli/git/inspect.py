@@ -87,6 +87,12 @@ def repair_worktree(cwd: Path, path: Path) -> bool:
     return git("rev-parse", "--verify", "-q", "HEAD", cwd=path, ok=(0, 1, 128)).code == 0
 
 
+def belongs(path: Path, common_dir: Path) -> bool:
+    """Whether the worktree at `path` is linked to this repository; in a copy of a project it is the original's."""
+    named = admin_name(path)
+    return named is not None and named[1].resolve().is_relative_to(common_dir.resolve())
+
+
 def admin_name(path: Path) -> tuple[str, Path] | None:
     """What a worktree's `.git` file says: the name of its admin folder, and that folder; None when it says nothing."""
     try:

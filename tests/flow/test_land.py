@@ -181,6 +181,17 @@ def test_red_together_is_refused_before_anything_moves(tmp_path: Path) -> None:
     invariants.check(world)
 
 
+def test_a_copy_of_the_project_does_not_touch_the_original(world: World, tmp_path: Path) -> None:
+    place = World(tmp_path / "copy")
+    shutil.copytree(world.root, place.root, symlinks=True)
+    own = world.project.worktrees / "grow" / "integration"
+    before = (run_git(own, "rev-parse", "HEAD"), run_git(world.root, "worktree", "list"))
+    commit_on(place.root, {"other.txt": "theirs\n"})
+    assert land(place)["merged"] == tip(place)
+    assert (run_git(own, "rev-parse", "HEAD"), run_git(world.root, "worktree", "list")) == before
+    invariants.check(world)
+
+
 # Where the branch is checked out
 
 

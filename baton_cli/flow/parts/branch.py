@@ -11,7 +11,7 @@ from baton_cli.core.facts import Change, Completion
 from baton_cli.core.integration import Evidence
 from baton_cli.core.lifecycle import State
 from baton_cli.errors import BatonError
-from baton_cli.git import repo, worktree
+from baton_cli.git import inspect, repo, worktree
 from baton_cli.store import assignments, merges
 from baton_cli.store import plans as store_plans
 
@@ -122,7 +122,7 @@ def own_worktree(context: Context, change: Change, oid: str) -> Path:
     """Baton's own detached worktree of a change, made when first needed."""
     path = own_place(context, change)
     repository = context.project.repository
-    if not path.exists() or not worktree.complete(path):
+    if not path.exists() or not inspect.belongs(path, context.project.common_dir) or not worktree.complete(path):
         worktree.discard(repository, path)
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         worktree.add_detached(repository, path, oid)

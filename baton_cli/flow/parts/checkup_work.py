@@ -98,7 +98,7 @@ def _unlinked(project: Project, path: Path, *, repair: bool) -> Finding:
     if named is None:
         return Finding(WARNING, "no_worktree", f"{path} is no worktree", "look what is in it; Baton does not use it")
     admin = project.common_dir / "worktrees" / named[0]
-    if named[1].is_dir() and not named[1].resolve().is_relative_to(project.common_dir.resolve()):
+    if named[1].is_dir() and not inspect.belongs(path, project.common_dir):
         return Finding(
             ERROR,
             "foreign_worktree",

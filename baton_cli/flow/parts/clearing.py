@@ -53,7 +53,7 @@ def _examined(context: Context, assignment: Assignment) -> tuple[str | None, str
 
 def in_worktree(repository: Path, path: Path, merged: str, known_ignored: str) -> str | None:
     """What the worktree at `path` holds beyond the commit `merged` and the ignored files of that digest."""
-    if Path.cwd().is_relative_to(path):
+    if called_in(path):
         return "this call was made in it"
     try:
         operation = repo.operation(path)
@@ -72,6 +72,14 @@ def in_worktree(repository: Path, path: Path, merged: str, known_ignored: str) -
     if reason is not None and not owner_is_dead(reason):
         return f"it is locked: {reason or 'no reason given'}"
     return None
+
+
+def called_in(path: Path) -> bool:
+    """Whether this call was made in there: its caller would stand in a folder that is gone."""
+    try:
+        return Path.cwd().is_relative_to(path)
+    except OSError:  # it stands in such a folder already
+        return False
 
 
 def owner_is_dead(reason: str) -> bool:
