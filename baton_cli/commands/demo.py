@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -29,9 +30,19 @@ def demo(
             from baton_cli.views.queue import queue_view
 
             say("\n" + queue_view(status, now=time.time(), colour=output.colour()))
+            if keep:
+                say(f"board: {output.escape(str(_board(Path(status['project']))))}\n")
 
     say(opening())
     answer = run(lambda text: say(folded(text)), show, keep=keep)
     output.emit(answer, json_mode=json, text=lambda: verdict(answer, colour=output.colour()) + ending(answer))
     if not answer["passed"]:
         raise typer.Exit(1)
+
+
+def _board(root: Path) -> Path:
+    """Write the project's board; where it is."""
+    from baton_cli.views.board import board_page
+
+    with cli.observer(root) as looks:
+        return cli.write_page(looks.context.project, None, board_page(looks.board()).encode())

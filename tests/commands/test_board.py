@@ -93,3 +93,12 @@ def test_open_shows_the_file(tmp_path: Path) -> None:
     done = baton(world.root, "board", "--open", "--out", "b.html", env={"BROWSER": f"{browser} %s"})
     assert done.returncode == 0, done.stderr
     assert seen.read_text() == (world.root / "b.html").as_uri()
+
+
+def test_the_demo_leaves_a_board_of_what_it_keeps(tmp_path: Path) -> None:
+    from baton_cli.commands import demo
+
+    world = make_world(tmp_path / "repo")
+    place = demo._board(world.root)
+    assert place == world.root / ".dsh" / "baton" / "board.html"
+    assert "Lay the first stone" in place.read_text()
