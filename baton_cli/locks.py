@@ -88,6 +88,11 @@ def assignment_lock(
     return _hold(assignment_path(project, assignment_id), _Wish("assignment", wait, session, timeout, on_busy, clear))
 
 
+def slot_lock(path: Path) -> AbstractContextManager[bool]:
+    """Hold a file that stands for a slot (see `slots`); gives False, without it, when another one has it."""
+    return _hold(path, _Wish("slot", False, "", 0.0, None, lambda _sure: None))
+
+
 def holder(path: Path) -> dict[str, Any] | None:
     """Who is written in a lock file: {pid, start_time, host, session, since}; None for nobody, or nothing legible.
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from baton_cli import locks
+from baton_cli import locks, slots
 from baton_cli.errors import BatonError
 
 MARKER = "BATON_CHECK_ID"  # in the environment of all that Baton or a check starts: whose it is, outermost first
@@ -60,15 +60,15 @@ def run_check(
 ) -> CheckRun:
     """Run a shell command in `cwd` with both outputs in `log` (0600, replaced), for at most `timeout` seconds.
 
-    It gets its own session, no stdin and `CI=1`; `env` is added last. `on_start` is told the process id, which is also
-    the group's; the time limit begins after it. When the command ends, whatever it left running is ended too: its process
-    group and, where /proc exists, all that inherited `MARKER`. (What changed its session *and* emptied its environment
-    gets away.) An interrupt ends it likewise.
+    It gets its own session, no stdin, `CI=1` and a slot (see `slots`); `env` is added last. `on_start` is told the process
+    id, which is also the group's; the time limit begins after it. When the command ends, whatever it left running is ended
+    too: its process group and, where /proc exists, all that inherited `MARKER`. (What changed its session *and* emptied
+    its environment gets away.) An interrupt ends it likewise.
     Errors: `check_not_started`, `log_unwritable`.
     """
     identity = secrets.token_hex(8)
-    environment = _environment(os.environ, identity, env or {})
-    with _open_log(log) as output:
+    with _open_log(log) as output, slots.taken() as slot:
+        environment = _environment(os.environ, identity, {**slot, **(env or {})})
         started = time.monotonic()
         child = None
         try:

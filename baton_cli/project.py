@@ -14,6 +14,7 @@ from baton_cli.openspec import ChangeFolder, archived_changes, change_folder, ch
 
 __all__ = [
     "ChangeFolder", "Project", "archived", "change", "changes", "find", "from_assignment", "prepare_state", "user_pointer",
+    "user_state",
     "write_board",
 ]  # fmt: skip
 
@@ -127,11 +128,16 @@ def change(project: Project, name: str) -> ChangeFolder:
     return change_folder(project.root, name)
 
 
-def user_pointer(project_digest: str) -> Path:
-    """The per-user file that names a project's folder. As XDG says, only an absolute `$XDG_STATE_HOME` counts."""
+def user_state() -> Path:
+    """The user's own folder of Baton's. As XDG says, only an absolute `$XDG_STATE_HOME` counts."""
     base = os.environ.get("XDG_STATE_HOME", "")
     home = Path(base) if os.path.isabs(base) else Path(os.path.expanduser("~")) / ".local" / "state"
-    return home / "baton" / "projects" / project_digest
+    return home / "baton"
+
+
+def user_pointer(project_digest: str) -> Path:
+    """The per-user file that names a project's folder."""
+    return user_state() / "projects" / project_digest
 
 
 def prepare_state(project: Project) -> None:

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FILE_LINES = 300  # a file has fewer
 FUNCTION_LINES = 50  # a function has at most so many
 
-GROUND = {"config", "process", "openspec", "repository", "project", "private", "locks"}
+GROUND = {"config", "process", "openspec", "repository", "project", "private", "locks", "slots"}
 VALUES = {"core", "errors"}
 
 # Layer -> what it may import of baton_cli. A layer is a folder or a module directly in the package.
@@ -47,7 +47,18 @@ MAY: dict[str, set[str]] = {
     "output": VALUES,
     "views": {"views", "output", *VALUES},
     "demo": {"controller", "observer", "context", "project", "output", *VALUES},
-    "drive": {"controller", "observer", "context", "project", "output", "process", "locks", "private", *VALUES},
+    "drive": {
+        "controller",
+        "observer",
+        "context",
+        "project",
+        "output",
+        "process",
+        "slots",
+        "locks",
+        "private",
+        *VALUES,
+    },
     "commands": {
         "demo",
         "drive",

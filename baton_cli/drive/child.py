@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from baton_cli import process
+from baton_cli import process, slots
 from baton_cli.context import launcher
 from baton_cli.core import prompt
 from baton_cli.core.lifecycle import Terminal
@@ -22,8 +22,6 @@ from baton_cli.drive.order import Order
 from baton_cli.drive.records import Records
 from baton_cli.project import Project
 
-FIRST_PORT = 20_000
-PORTS = 100  # for each slot
 KEPT = ("BATON_PYTHON", "BATON_CACHE")  # with these the seal command finds its environment
 # Set where drive is called from a git hook; they would send the agent's git to another place.
 MISLEADING = (
@@ -147,8 +145,7 @@ def variables(project: Project, change: str, action: Mapping[str, Any], slot: in
         "BATON_ATTEMPT": str(action["attempt"]),
         "BATON_KIND": action["kind"],
         "BATON_PACKET": action["packet"],
-        "BATON_SLOT": str(slot),
-        "BATON_PORT_BASE": str(FIRST_PORT + PORTS * slot),
+        **slots.variables(slot),
         "BATON_SEAL": shlex.join((*launcher(), "seal", action["assignment_id"], "--key", key)),
     }
 
