@@ -140,6 +140,13 @@ def test_what_needs_a_person_is_on_top_with_what_to_do() -> None:
     assert '<h2 id="person-name"' not in board_page(overview(paused | {"paused": None}))
 
 
+def test_each_ticket_that_needs_a_person_counts() -> None:
+    stuck = [ticket(f"1.{n}", "Call", "blocked", reason="manual") for n in range(1, 6)]
+    value = change(section("1", "Calls", *stuck), section("2", "Rest", ticket("2.1", "b", "ready")))
+    assert ">5 need a person</a>" in board_page(overview(value))
+    assert ">6 need a person</a>" in board_page(overview(value | {"paused": "ada: wait"}))
+
+
 def test_a_finished_change_says_what_comes_next() -> None:
     finished = change(section("1", "A", integrated("1.1", "a")))
     assert "<code>baton land add-dark-mode</code>" in board_page(overview(finished))

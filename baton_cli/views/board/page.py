@@ -18,7 +18,8 @@ from baton_cli.views.words import count, finished, plain, prose, short, shown
 HERE = Path(__file__).parent
 HUES = 12
 SHOWN = 12  # cards of one change in a column before the rest is folded
-NEVER_FOLDED = (2, 3)  # in progress, needs attention
+ATTENTION = 3  # the column of what a person has to settle
+NEVER_FOLDED = (2, ATTENTION)  # columns of which all cards are shown: what is in progress, and what needs a person
 OPEN_GRAPHS = 3  # changes, up to which their pictures are open at first
 BAR = 1000  # units that a bar is wide
 PARTS = (("done", "done"), ("run", "in progress"), ("stop", "need attention"), ("ready", "ready"), ("wait", "waiting"))
@@ -92,13 +93,16 @@ def board_page(value: Mapping[str, Any]) -> str:
     whole = [(change, tag) for change, tag in pairs if "error" not in change]
     style = _style(len(tags))
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    stops = [stop for change, tag in pairs for stop in _stops(change, tag, named)]
+    stuck = sum(1 for card in cards if card.column == ATTENTION and not changes[card.change.at].get("archived"))
     page: str = _template().render(
         project=shown(value["project"]),
         root=shown(value["root"]),
         total=len(cards),
         done=sum(1 for card in cards if card.column == len(COLUMNS) - 1),
         many=count(len(changes), "change"),
-        stops=[stop for change, tag in pairs for stop in _stops(change, tag, named)],
+        stops=stops,
+        needs=stuck + sum(1 for stop in stops if not stop.tickets),
         summaries=[_summary(change, tag) for change, tag in whole],
         open_graphs=len(whole) <= OPEN_GRAPHS,
         tags=[tag for _, tag in whole],
