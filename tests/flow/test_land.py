@@ -61,9 +61,20 @@ def bytes_of(world: World) -> dict[str, bytes]:
     return found
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project whose change is complete; tests work on copies of it."""
+    return tmp_path_factory.mktemp("kept") / "project"
+
+
 @pytest.fixture
-def world(tmp_path: Path) -> World:
-    return complete(tmp_path / "project")
+def world(tmp_path: Path, finished: Path) -> World:
+    if not finished.exists():  # made inside of a test, where home and git settings are the test's own
+        complete(finished)
+    shutil.copytree(finished, tmp_path / "project", symlinks=True)
+    for links in (".git/worktrees", ".dsh/baton/worktrees"):  # they lead to the original
+        shutil.rmtree(tmp_path / "project" / links, ignore_errors=True)
+    return World(tmp_path / "project")
 
 
 # Where the branch is
@@ -181,7 +192,8 @@ def test_red_together_is_refused_before_anything_moves(tmp_path: Path) -> None:
     invariants.check(world)
 
 
-def test_a_copy_of_the_project_does_not_touch_the_original(world: World, tmp_path: Path) -> None:
+def test_a_copy_of_the_project_does_not_touch_the_original(tmp_path: Path) -> None:
+    world = complete(tmp_path / "project")
     place = World(tmp_path / "copy")
     shutil.copytree(world.root, place.root, symlinks=True)
     own = world.project.worktrees / "grow" / "integration"
