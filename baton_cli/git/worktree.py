@@ -12,7 +12,7 @@ from pathlib import Path
 from baton_cli.errors import BatonError
 from baton_cli.git.refs import resolve, worktrees
 from baton_cli.git.run import git
-from baton_cli.git.tree import git_dir
+from baton_cli.git.tree import dirty, git_dir
 
 # No tracking set up and no hook run: nothing is written to .git/config, so its lock does not matter.
 QUIET = ("-c", "branch.autoSetupMerge=false", "-c", "worktree.guessRemote=false", "-c", "checkout.guess=false")
@@ -194,11 +194,28 @@ def registered(cwd: Path) -> dict[Path, str | None]:
 
 
 def remove(cwd: Path, path: Path) -> bool:
-    """Remove a worktree and its folder; False when git refuses (edits, untracked files, locked, not a worktree).
+    """Remove a worktree and its folder; False where `git worktree remove` would refuse, too (edits, untracked files,
+    submodules, locked, not a linked worktree).
 
-    Never forced. git does delete *ignored* files: the caller looks at those first.
+    Ignored files go with it: the caller looks at those first. The folder is renamed before anything in it is deleted, so
+    that one which a killed call left half-deleted is never taken for a worktree: `forget_removed` ends it.
     """
-    return git("worktree", "remove", "--", os.path.abspath(path), cwd=cwd, ok=(0, 1, 128, 255)).code == 0
+    admin = _admin(path)
+    if admin is None or (admin / "locked").exists() or (admin / "modules").exists() or dirty(path):
+        return False
+    path.rename(_going(path))
+    forget_removed(cwd, path)
+    return True
+
+
+def forget_removed(cwd: Path, path: Path) -> None:
+    """The worktree at `path` is gone: delete what a killed removal left of it, and its registration."""
+    shutil.rmtree(_going(path), ignore_errors=True)
+    prune(cwd)
+
+
+def _going(path: Path) -> Path:
+    return path.with_name(f"{path.name}.gone")
 
 
 def lock_reason(path: Path) -> str | None:

@@ -355,3 +355,13 @@ def test_what_is_no_worktree_is_not_complete(repository: Path, tmp_path: Path, g
         admin = repo.git_dir(path)
         admin.rename(tmp_path / "admin")
     assert not worktree.complete(path)
+
+
+def test_a_removal_that_was_killed_is_ended(repository: Path, git: Git, tmp_path: Path) -> None:
+    path = tmp_path / "going"
+    worktree.add(repository, path, "b/going", "main")
+    half = path.rename(tmp_path / "going.gone")  # as killed after the first step, and while files are deleted
+    (half / ".git").unlink()
+    worktree.forget_removed(repository, path)
+    assert not half.exists()
+    assert git(repository, "worktree", "list", "--porcelain").count("worktree ") == 1

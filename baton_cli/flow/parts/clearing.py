@@ -101,7 +101,7 @@ def _remove(context: Context, assignment: Assignment, tip: str | None) -> str | 
     if path.exists():
         kept = remove_worktree(repository, path)
     else:
-        worktree.prune(repository)
+        worktree.forget_removed(repository, path)
     if kept is None and tip is not None:
         repo.delete_ref(repository, f"refs/heads/{assignment.branch}", tip)
     return kept
