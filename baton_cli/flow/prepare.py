@@ -17,7 +17,7 @@ from baton_cli.core.lifecycle import Assignment, Event
 from baton_cli.core.plan import Plan
 from baton_cli.errors import BatonError
 from baton_cli.flow.parts import holding
-from baton_cli.git import repo, worktree
+from baton_cli.git import leftovers, repo, worktree
 from baton_cli.private import write_private
 from baton_cli.project import ChangeFolder
 from baton_cli.provision import provision
@@ -38,6 +38,8 @@ def prepare(
         assignment = assignments.get(context.store, assignment.id)
         path = context.worktree(assignment.worktree)
         if assignment.prepared_at is not None:
+            # Its last agent may have been killed while its git held a lock that nobody recorded.
+            leftovers.clear(context.project.common_dir, (f"refs/heads/{assignment.branch}",), path, sure=False)
             return assignment
         base = _place(context, change, assignment, path)
         result = provision(context.project.root, context.inside(path), context.config, setup, _log(context, assignment))

@@ -10,6 +10,7 @@ from unittest import mock
 
 import pytest
 
+from baton_cli.git import leftovers
 from baton_cli.git import run as git_run
 from tests import figures, invariants
 from tests.kit import World
@@ -35,6 +36,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("XDG_STATE_HOME", str(found.live / "state"))
     monkeypatch.setenv("TMPDIR", str(found.temporary))
     monkeypatch.setattr(tempfile, "tempdir", str(found.temporary))
+    monkeypatch.setattr(leftovers, "LIMIT", 0.0)  # what a killed agent's git locked is old enough at once
     return found
 
 
