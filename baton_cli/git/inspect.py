@@ -87,6 +87,11 @@ def repair_worktree(cwd: Path, path: Path) -> bool:
     return git("rev-parse", "--verify", "-q", "HEAD", cwd=path, ok=(0, 1, 128)).code == 0
 
 
+def unlist(cwd: Path, path: Path) -> bool:
+    """Take a worktree whose folder is gone off git's list, it alone; False when git refuses (it is locked)."""
+    return git("worktree", "remove", "--", os.path.abspath(path), cwd=cwd, ok=(0, 1, 128, 255)).code == 0
+
+
 def belongs(path: Path, common_dir: Path) -> bool:
     """Whether the worktree at `path` is linked to this repository; in a copy of a project it is the original's."""
     named = admin_name(path)

@@ -88,7 +88,7 @@ def _gone(project: Project, path: Path, is_open: bool, *, repair: bool) -> Findi
             NOTE, "worktree_gone", f"{path} is gone", "nothing: the next call makes it again from its branch"
         )
     said, fix = f"{path} is gone and git still lists it", "`baton doctor --repair` takes it off the list"
-    repaired = repair and worktree.remove(project.repository, path)
+    repaired = repair and inspect.unlist(project.repository, path)
     return Finding(WARNING, "worktree_gone", said, fix, repaired)
 
 
