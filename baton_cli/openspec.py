@@ -72,10 +72,10 @@ def change_folder(root: Path, name: str) -> ChangeFolder:
         message = f"{_shown(name)} is no change: {problem}"
         raise BatonError("bad_change_name", message, "use the name of a folder in openspec/changes/")
     _refuse_store(root)
-    names = change_names(root)
-    if name not in names:
-        raise _no_such_change(root, name, names)
     path = root / "openspec" / "changes" / name
+    # The listing, not the file system, says whether it is there: it may not tell cases apart.
+    if not (path.is_dir() and name in os.listdir(path.parent)):
+        raise _no_such_change(root, name, change_names(root))
     if not _inside(path, root):
         message = f"change {_shown(name)} is a symlink out of the project, to {os.path.realpath(path)!r}"
         raise BatonError("bad_change_name", message, "keep the change's folder in the project")

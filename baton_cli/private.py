@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 from pathlib import Path
 
 from baton_cli import locks
@@ -30,6 +29,8 @@ def write_private(path: Path, body: bytes) -> None:
 
 def temporary_name(prefix: str = "") -> str:
     """A name for a file of this process that is about to be renamed."""
+    import secrets
+
     pid = os.getpid()
     return f"{prefix}{pid}-{locks.start_time(pid) or 0}-{secrets.token_hex(4)}"
 

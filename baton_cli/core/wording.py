@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 
 _CODE = re.compile(r"`[^`]*`")
 _MOST = 2000  # characters of a text that are looked at
@@ -28,7 +29,7 @@ _THE = r"(?:(?:the|this|our|your|all|completed|finished|openspec|opsx|active|who
 _WHERE = (
     r"(?:github|gitlab|gitea|forgejo|origin|remote|upstream|main|master|trunk|ci|(?:feature|remote|this|the)\s+branch)"
 )
-_OUTWARD = re.compile(
+_OUTWARD = (
     r"(?:archive(?:\s+it)?" + r"(?=\s*(?:$|[.;]|(?:with|via|using)\s+[`/]*openspec|(?:with|via|using)\s+[`/]*opsx))"
     rf"|archive\s+{_THE}(?:change|proposal)(?:\s+`[^`]+`|\s+[a-z0-9]+(?:-[a-z0-9]+)+)?{_WHOLE}"
     r"|(?:run\s+)?`(?:npx\s+)?(?:openspec\s+archive\b|/opsx:archive\b|/openspec[:-]archive)[^`]*`"
@@ -44,8 +45,7 @@ _OUTWARD = re.compile(
     rf"(?:\s+(?:a|an|the|draft|new|final|github|gitlab|this|one|single))*\s+(?:prs?|pull\s+requests?|merge\s+requests?|mrs?)\b{_TAIL}"
     rf"|move\s+{_THE}change(?:'s)?(?:\s+(?:directory|folder))?\s+(?:in)?to\s+`?(?:openspec/)?(?:changes/)?archive\b"
     r"|归档(?:此|本|该|这个|本次)?(?:变更|提案|change)|推送(?:到|至|代码|分支)"
-    r"|(?:创建|提交|发起)(?:一个)?\s*(?:pr\b|pull request|拉取请求|合并请求))",
-    re.I,
+    r"|(?:创建|提交|发起)(?:一个)?\s*(?:pr\b|pull request|拉取请求|合并请求))"
 )
 # The words such a task can begin with: spares nearly all others the long pattern.
 _MAY_BE_OUTWARD = re.compile(
@@ -97,13 +97,19 @@ def outward(title: str) -> bool:
         return False
     rest = title[:_MOST].lower().replace("*", "").strip()
     rest = rest[found.end() :] if (found := _WHEN.match(rest)) else rest
-    if _OUTWARD.match(rest):
+    outwards = _outwards()
+    if outwards.match(rest):
         return True
     filler = _FILLER.match(rest)
     if filler is None:
         return False
     step = _NEXT.match(rest, filler.end())
-    return step is not None and _OUTWARD.match(rest[step.end() :]) is not None
+    return step is not None and outwards.match(rest[step.end() :]) is not None
+
+
+@cache
+def _outwards() -> re.Pattern[str]:
+    return re.compile(_OUTWARD, re.I)  # when first needed: it takes as long as reading a thousand tasks
 
 
 def sounds_manual(title: str) -> bool:
@@ -122,13 +128,17 @@ def change_folder_edits(change: str) -> Callable[[str], bool]:
     """Says of a text whether it asks to edit the change's own folder, which workers may not; more than naming it."""
     folder = f"openspec/changes/{change}/"
     files = rf"(?:{re.escape(folder)}[^\s`]*|(?:this|the)\s+change['’]s\s+`?{_OWN_FILE}|(?<![\w/<>{{}}.-]){_OWN_FILE})"
-    asks = re.compile(
-        rf"^\W*{_EDIT}\s+(?:the\s+|this\s+)?`?{files}|\b{_EDIT}\b[^.;`(]*\s(?:in|to|into)\s+(?:the\s+)?`?{files}", re.I
-    )
+
+    @cache
+    def asks() -> re.Pattern[str]:
+        return re.compile(
+            rf"^\W*{_EDIT}\s+(?:the\s+|this\s+)?`?{files}|\b{_EDIT}\b[^.;`(]*\s(?:in|to|into)\s+(?:the\s+)?`?{files}",
+            re.I,
+        )
 
     def edits(text: str) -> bool:
         # most texts name none of these, and looking for plain text is ten times cheaper
         named = "tasks.md" in text or "design.md" in text or "proposal.md" in text or folder in text
-        return named and asks.search(text[:_MOST]) is not None
+        return named and asks().search(text[:_MOST]) is not None
 
     return edits
