@@ -22,6 +22,7 @@ from baton_cli.private import write_private
 from baton_cli.project import ChangeFolder
 from baton_cli.provision import provision
 from baton_cli.store import assignments, evidence
+from baton_cli.store import plans as store_plans
 
 
 def prepare(
@@ -71,21 +72,25 @@ def _log(context: Context, assignment: Assignment) -> Path:
 def _place(context: Context, change: Change, assignment: Assignment, path: Path) -> str:
     """The worktree on its branch at the integration head; its base commit. Nobody has been sent there yet."""
     repository = context.project.repository
-    found = repo.refs(repository, f"refs/heads/{assignment.branch}", change.integration_ref)
-    tip = found.get(f"refs/heads/{assignment.branch}")
-    if path.exists() and tip is not None:
-        if worktree.husk(path):  # its making was cut short: nobody was ever sent there
-            worktree.rebuild(repository, path, assignment.branch)
-        return tip
-    if path.exists():
-        worktree.discard(repository, path)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if tip is not None:
+    if not path.exists():
+        head = (store_plans.get_change(context.store, change.change) or change).integration_head
+        try:
+            worktree.add(repository, path, assignment.branch, head)
+            return head
+        except BatonError as error:
+            if error.code != "branch_exists":
+                raise
+    ref = f"refs/heads/{assignment.branch}"
+    tip = repo.refs(repository, ref).get(ref)
+    if tip is None:
+        worktree.discard(repository, path)
+        return _place(context, change, assignment, path)
+    if not path.exists():
         worktree.add_existing(repository, path, assignment.branch)
-        return tip
-    base = found.get(change.integration_ref, change.integration_head)
-    worktree.add(repository, path, assignment.branch, base)
-    return base
+    elif worktree.husk(path):  # its making was cut short: nobody was ever sent there
+        worktree.rebuild(repository, path, assignment.branch)
+    return tip
 
 
 def _finish(

@@ -98,16 +98,16 @@ def _seal(context: Context, assignment: Assignment, authority: Authority) -> Sea
     packet = checked_packet(context, assignment)
     path = context.worktree(assignment.worktree)
     head = _right_head(assignment, path)
-    if assignment.state is State.SEALED and assignment.sealed_head == head:
+    if assignment.state is State.SEALED and assignment.sealed_head == head.oid:
         return Sealed(assignment, fresh=False)
-    compared = _advanced(assignment, path, head)
+    compared = _advanced(assignment, path, head.oid)
     started = context.now()
     log = context.project.logs / f"{assignment.id}-{assignment.attempt.number}"
     allow_empty = allows_empty_diff(packet) or authority.kind == "operator"
     proof = prove(
-        path, context.inside(path), packet, compared, head, allow_empty=allow_empty, log=log, tell=context.progress
+        path, context.inside(path), packet, compared, head.oid, allow_empty=allow_empty, log=log, tell=context.progress
     )
-    return Sealed(_record(context, assignment, authority, path, proof, started), fresh=True)
+    return Sealed(_record(context, assignment, authority, head.tree, proof, started), fresh=True)
 
 
 def checked_packet(context: Context, assignment: Assignment) -> dict[str, Any]:
@@ -132,7 +132,7 @@ def checked_packet(context: Context, assignment: Assignment) -> dict[str, Any]:
     return value
 
 
-def _right_head(assignment: Assignment, path: Path) -> str:
+def _right_head(assignment: Assignment, path: Path) -> repo.Head:
     if not worktree.sound(path):
         raise BatonError(
             "worktree_missing", f"{path} is no worktree any more", "call actions: it is put back from the branch"
@@ -159,7 +159,7 @@ def _right_head(assignment: Assignment, path: Path) -> str:
         raise BatonError(
             "wrong_branch", f"{path} is on {head.branch}", f"git switch {assignment.branch}, with your commits on it"
         )
-    return head.oid
+    return head
 
 
 def _advanced(assignment: Assignment, path: Path, head: str) -> str:
@@ -202,7 +202,7 @@ def _record(
     context: Context,
     assignment: Assignment,
     authority: Authority,
-    path: Path,
+    tree: str,
     proof: Proof,
     started: float,
 ) -> Assignment:
@@ -216,7 +216,7 @@ def _record(
         packet=assignment.packet or "",
         base=assignment.base or "",
         head=proof.head,
-        tree=repo.tree(path, proof.head),
+        tree=tree,
         checks=proof.ran,
         ignored=extra[:50],
         clean_environment=clean_environment,
