@@ -7,29 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from baton_cli.errors import BatonError
 from baton_cli.project import Project, change, changes, find
+from tests.changes import CHANGE, TASKS, refused, write
 
 Make = Callable[..., Path]
-
-TASKS = b"## 1. A\n- [ ] 1.1 Do it\n"
-CHANGE = {"openspec/changes/add-x/tasks.md": TASKS, "openspec/changes/add-x/proposal.md": b"# X\n"}
-
-
-def refused(code: str, call: Callable[..., object], *args: object) -> BatonError:
-    with pytest.raises(BatonError) as caught:
-        call(*args)
-    error = caught.value
-    assert error.code == code
-    assert "\n" not in error.message + error.hint
-    return error
-
-
-def write(folder: Path, name: str, text: str | bytes) -> Path:
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return path
 
 
 @pytest.fixture

@@ -11,35 +11,16 @@ from pathlib import Path
 import pytest
 
 from baton_cli import project as projects
-from baton_cli.errors import BatonError
 from baton_cli.project import find, from_assignment, prepare_state, user_pointer
+from tests.changes import CHANGE, TASKS, refused, write
 
 Git = Callable[..., str]
 Make = Callable[..., Path]
-
-TASKS = b"## 1. A\n- [ ] 1.1 Do it\n"
-CHANGE = {"openspec/changes/add-x/tasks.md": TASKS, "openspec/changes/add-x/proposal.md": b"# X\n"}
 
 
 @pytest.fixture
 def repo(tmp_path: Path, make_repository: Make) -> Path:
     return make_repository(tmp_path / "repo", {**CHANGE, "src/a.py": b""})
-
-
-def refused(code: str, call: Callable[..., object], *args: object) -> BatonError:
-    with pytest.raises(BatonError) as caught:
-        call(*args)
-    error = caught.value
-    assert error.code == code
-    assert "\n" not in error.message + error.hint
-    return error
-
-
-def write(folder: Path, name: str, text: str | bytes) -> Path:
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return path
 
 
 # Where the project is

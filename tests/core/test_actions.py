@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -113,7 +112,7 @@ def test_a_full_wait_and_many_blocked_stay_under_the_limit() -> None:
 def test_an_answer_says_where_it_stands() -> None:
     made = answer([action()])
     assert list(made) == ["schema", "project", "change", "session", "revision", "state", "progress", "actions", "next"]
-    assert made["progress"] == asdict(COUNTS)
+    assert made["progress"] == COUNTS._asdict()
     assert (made["project"], made["change"], made["session"], made["revision"]) == (ROOT, CHANGE, "s-0a1b2c3d", 12)
 
 

@@ -308,8 +308,8 @@ def test_progress_counts_every_ticket_once() -> None:
     plan = make_plan(text)
     done = [fact(plan, "1.3"), fact(plan, "1.4", "attested"), fact(plan, "1.5", "skipped")]
     counts = progress(look(plan, done, [held(plan, "1.6"), held(plan, "1.7", State.EXHAUSTED)]).values())
-    assert counts == replace(
-        counts, total=9, external=1, blocked=2, integrated=1, attested=1, skipped=1, in_flight=1, ready=1, waiting=1
+    assert counts == counts._replace(
+        total=9, external=1, blocked=2, integrated=1, attested=1, skipped=1, in_flight=1, ready=1, waiting=1
     )
     assert counts.finished == 4
 
@@ -347,7 +347,7 @@ def test_ten_thousand_tickets_cost_one_look_at_each_dependency_list() -> None:
     plan = build(CHANGE, document, [f"{CHANGE}#{ticket.id}" for ticket in document.tickets], sources=CHECKED)
     shared = {id(planned.after): planned.after for planned in plan.tickets}
     counted = {known: Counted(after) for known, after in shared.items()}
-    plan = replace(plan, tickets=tuple(replace(planned, after=counted[id(planned.after)]) for planned in plan.tickets))
+    plan = replace(plan, tickets=tuple(planned._replace(after=counted[id(planned.after)]) for planned in plan.tickets))
     Counted.steps = 0
     views = survey(plan, ids_of(plan), (), ())
     assert len(views) == sections * each

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -212,9 +211,9 @@ class Book:
             self.next += known is None
             (row,) = known_from(parse(plan(ticket.text).encode()), given[-1])
             title = document.sections[ticket.section].title
-            rows.append(replace(row, section_title=title, stands_in=ticket.position in found.ambiguous))
+            rows.append(row._replace(section_title=title, stands_in=ticket.position in found.ambiguous))
         rest = [one for one in self.known if one.ticket_id not in given and not one.stands_in]
-        rest = [replace(one, present=False, unsure=one.ticket_id in found.unsure) for one in rest]
+        rest = [one._replace(present=False, unsure=one.ticket_id in found.unsure) for one in rest]
         self.known = rows + sorted(rest, key=lambda one: one.ticket_id)
         return found, given
 

@@ -295,9 +295,9 @@ class Walk:
 
     # -- the end --------------------------------------------------------------------------------------------------
 
-    def end(self) -> dict[str, Any]:
+    def end(self, most: int = 200) -> dict[str, Any]:
         """Good agents finish what can be finished; the person only repairs what makes the plan no plan at all."""
-        for _ in range(60):
+        for _ in range(most):
             answer = self.ask("s1")
             if answer is None:
                 self.repair_plan()
@@ -306,9 +306,13 @@ class Walk:
                     self.finish(action)
             elif answer["state"] == "active":
                 self.jump()
-            else:
+            elif answer["state"] == "complete" or not self.helped(answer):
                 return answer
         raise AssertionError("no end")
+
+    def helped(self, answer: dict[str, Any]) -> bool:
+        """Whether the person did something about what blocks."""
+        return False
 
     def repair_plan(self) -> None:
         blocks = [self.without_after(block) for block in self.blocks()]

@@ -20,7 +20,7 @@ from tests.flow.walk import CONFIG, REFUSALS, WORDS, Walk
 from tests.kit import hand_outs, make_world
 
 MEDDLED = {"protected_path", "wrong_branch", "detached_head", "base_lost", "integration_moved", "checks_changed_files"}
-SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.full) for seed in range(1, 5))]
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.full) for seed in range(1, 4))]
 SIZE = {True: (6, 10, 90), False: (3, 4, 40)}  # sections, tickets in each, random steps
 
 
@@ -140,23 +140,11 @@ class Chaos(Walk):
 
     # -- the end --------------------------------------------------------------------------------------------------
 
-    def end(self) -> dict[str, Any]:
-        """Good agents, and a person who does what the remedies say, until everything is done."""
-        for _ in range(200):
-            answer = self.ask("s1")
-            if answer is None:
-                self.repair_plan()
-            elif handed := hand_outs(answer):
-                for action in handed:
-                    self.finish(action)
-            elif answer["state"] == "active":
-                self.jump()
-            elif answer["state"] == "complete":
-                return answer
-            else:
-                for action in answer["actions"]:
-                    self.remedy(action)
-        raise AssertionError("no end")
+    def helped(self, answer: dict[str, Any]) -> bool:
+        """The person does what the remedies say."""
+        for action in answer["actions"]:
+            self.remedy(action)
+        return True
 
     def remedy(self, action: dict[str, Any]) -> None:
         self.say(f"remedy for {action['reason']} {action['tickets']}")
