@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from baton_cli import project as projects
@@ -77,7 +77,7 @@ class Observer:
         found = events.history(self.context.store, change)
         if change is not None and not found:
             projects.change(self.context.project, change)  # no such change is an error, one not run yet is not
-        listed = [{**asdict(item), "at": iso(item.at)} for item in found]
+        listed = [{**item._asdict(), "at": iso(item.at)} for item in found]
         return {"schema": "baton.log/1", "change": change, "events": listed}
 
     def diff(self, change: str, ticket: str) -> dict[str, Any]:

@@ -11,8 +11,8 @@ import contextlib
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from baton_cli.errors import BatonError
 
@@ -25,8 +25,7 @@ _DATED = re.compile(r"^\d{4}-\d{2}-\d{2}-(?=.)")
 _GLOB = re.compile(r"[*?\[]|[!+@]\([^(]*\)|\{[^{}]*(?:,|\.\.)[^{}]*\}")
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeFolder:
+class ChangeFolder(NamedTuple):
     """One change: its folder, its tasks file, and the documents a worker may need (existing ones, tasks last)."""
 
     name: str

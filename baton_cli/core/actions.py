@@ -178,7 +178,7 @@ def answer(
         "session": session,
         "revision": revision,
         "state": state,
-        "progress": {name: getattr(progress, name) for name in Progress.__slots__},
+        "progress": progress._asdict(),
         "actions": list(actions),
         "next": next_step(kinds, session, any(_is_own(action, session) for action in actions)),
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from baton_cli.core.tasks import Bullet
@@ -23,8 +22,7 @@ _TOKEN = re.compile(
 _COMPOUND = frozenset({"if", "for", "while", "until", "case", "{", "}", "(", ")", "!", "function", "select"})
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(NamedTuple):
     """One verification command with its time limit (seconds) and where it was written down."""
 
     command: str
@@ -32,8 +30,7 @@ class Check:
     source: Source
 
 
-@dataclass(frozen=True, slots=True)
-class CheckSources:
+class CheckSources(NamedTuple):
     """Commands for tickets without their own. None: not set there; empty: explicitly none. Timeout in seconds."""
 
     change: tuple[str, ...] | None

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 # What is looked at, at the project's root. A trailing "/" is a folder; of lock files only the presence counts.
 DETECT_FILES: tuple[str, ...] = (
@@ -24,8 +24,7 @@ DETECT_FILES: tuple[str, ...] = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Detected:
+class Detected(NamedTuple):
     """Shell commands that check the project, the set-up they need, and for each command the reason it was chosen."""
 
     commands: tuple[str, ...]
@@ -33,8 +32,7 @@ class Detected:
     why: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(NamedTuple):
     command: str
     why: str
     setup: str | None = None

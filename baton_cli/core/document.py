@@ -88,8 +88,7 @@ class Section:
     implicit: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PlanWarning:
+class PlanWarning(NamedTuple):
     """Something a person should look at; it stops nothing."""
 
     code: str
@@ -97,8 +96,7 @@ class PlanWarning:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(NamedTuple):
     """One parse. `total` and `done` count boxes as OpenSpec does; `digest` is the same whatever is ticked."""
 
     data: bytes

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """A change that was run at least once. Times are seconds since the epoch; `paused` holds who and why."""
 
     change: str
@@ -23,8 +22,7 @@ class Change:
         return f"refs/heads/{self.integration_branch}"
 
 
-@dataclass(frozen=True, slots=True)
-class Revision:
+class Revision(NamedTuple):
     """One immutable parse of tasks.md, named by its digest (box states masked)."""
 
     number: int
@@ -32,8 +30,7 @@ class Revision:
     recorded_at: float
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
+class Completion(NamedTuple):
     """Why a ticket counts as finished: `integrated`, `attested` (an operator's `done`) or `skipped`.
 
     It holds for the text it was made about; a reworded ticket is a new question.
@@ -50,8 +47,7 @@ class Completion:
     at: float
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedEvent:
+class LoggedEvent(NamedTuple):
     """One line of the append-only history."""
 
     event: int
@@ -66,8 +62,7 @@ class LoggedEvent:
     detail: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(NamedTuple):
     """The hand-outs of one answer, kept as they were given."""
 
     batch: int

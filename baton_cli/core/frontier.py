@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from baton_cli.core.facts import Completion
 from baton_cli.core.lifecycle import ORPHANED, Assignment, State
@@ -29,8 +29,7 @@ FINISHED = frozenset({Status.INTEGRATED, Status.EXTERNAL, Status.ATTESTED, Statu
 BLOCKING_FLAGS = (("ambiguous", "ambiguous_identity"), ("manual", "manual"), ("no_verification", "no_verification"))
 
 
-@dataclass(frozen=True, slots=True)
-class TicketView:
+class TicketView(NamedTuple):
     """One ticket with its derived status. `waits_for` are the unfinished keys it waits for; `reason` says why blocked."""
 
     planned: PlannedTicket
@@ -47,8 +46,7 @@ class TicketView:
         return self.planned.key
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(NamedTuple):
     """How many tickets stand where."""
 
     total: int
@@ -145,8 +143,7 @@ def progress(views: Iterable[TicketView]) -> Progress:
     return Progress(total=sum(counts.values()), **{status.value: count for status, count in counts.items()})
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
+class Room(NamedTuple):
     """How many more assignments may become `claimed`."""
 
     session: int

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from baton_cli.core.document import Document, Ticket
 from baton_cli.core.ticket_text import words
@@ -19,8 +18,7 @@ _SMALL_GROUP = 8
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class KnownTicket:
+class KnownTicket(NamedTuple):
     """A ticket of earlier revisions. `present`: it was in the latest one. `ticket_id` never changes, `key` may.
 
     `unsure`: it may be one of the ambiguous tickets of the latest revision. `stands_in`: it is such an ambiguous one,
@@ -39,8 +37,7 @@ class KnownTicket:
     stands_in: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Matching:
+class Matching(NamedTuple):
     """By position the known `ticket_id`, or None for a new one; the ambiguous positions; what is gone.
 
     An ambiguous position has None, or what stood in for it before. `unsure` are the tickets that it may be.

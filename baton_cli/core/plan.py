@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from baton_cli.core import wording
 from baton_cli.core.checks import Check, CheckSources, cannot_fail, checks, inherited, verify_bullets
@@ -17,8 +17,7 @@ __all__ = ["Check", "CheckSources", "Plan", "PlannedTicket", "build", "to_json"]
 SCHEMA = "baton.plan/1"
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedTicket:
+class PlannedTicket(NamedTuple):
     """One ticket of a plan. `after` holds keys in plan order; tickets that wait for the same share one tuple.
 
     `flags` are among manual, closing_check, no_verification, ambiguous, edits_change_folder, in this order.

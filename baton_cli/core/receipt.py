@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from baton_cli.core import canonical
 from baton_cli.errors import BatonError
@@ -37,8 +37,7 @@ class SealedReceipt:
     value: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Authority:
+class Authority(NamedTuple):
     """Who asks for a seal: a worker with its `key`, an `operator` with a reason, or `baton` itself."""
 
     kind: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from baton_cli.context import Context
@@ -47,7 +46,7 @@ def explain(context: Context, loaded: Loaded, views: tuple[TicketView, ...], vie
         "assignment": _held(context, held) if held is not None else None,
         "receipt": receipt_value(digest, evidence.receipt(context.store, digest)) if digest else None,
         "events": [
-            {**asdict(event), "at": iso(event.at)}
+            {**event._asdict(), "at": iso(event.at)}
             for event in events.of_ticket(context.store, loaded.change, view.ticket_id, view.key)
         ],
     }

@@ -28,7 +28,7 @@ def snapshot(context: Context, loaded: Loaded, views: tuple[TicketView, ...]) ->
         "target_branch": change.target_branch if change else None,
         "integration_branch": change.integration_branch if change else None,
         "integration_head": change.integration_head if change else None,
-        "progress": {name: getattr(counts, name) for name in Progress.__slots__},
+        "progress": counts._asdict(),
         "boxes": {"total": loaded.plan.document.total, "done": loaded.plan.document.done},
         "slots": slots(context),
         "attention": actions.blocked_tickets(views, command, str(context.project.root), steps=True),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from baton_cli.core.facts import Change, Completion, Revision
 from baton_cli.core.identity import KnownTicket
@@ -55,8 +55,7 @@ def latest_revision(store: Store, change: str) -> Revision | None:
     return Revision(**dict(row)) if row else None
 
 
-@dataclass(frozen=True, slots=True)
-class TicketRow:
+class TicketRow(NamedTuple):
     """A ticket as one revision has it; `ticket_id` is None for a new one, `position` None for a removed one."""
 
     ticket_id: int | None
@@ -154,8 +153,7 @@ def record_revision(
     return Revision(number, digest, at), tuple(ticket_ids)
 
 
-@dataclass(frozen=True, slots=True)
-class PresentTicket:
+class PresentTicket(NamedTuple):
     """Identity of a ticket of the latest revision."""
 
     ticket_id: int

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -181,7 +180,7 @@ def test_labels_are_never_used_twice_even_when_their_tickets_are_gone(store: Sto
     plan = make_plan(TEXT)
     assert plans.next_label(store, CHANGE) == 1
     rows = [
-        replace(row, label=number, key=f"grow#L{number}")
+        row._replace(label=number, key=f"grow#L{number}")
         for number, row in zip((1, 5, 3), ticket_rows(plan), strict=True)
     ]
     with store.transaction():
@@ -205,7 +204,7 @@ def test_tickets_of_another_change_are_left_alone(store: Store) -> None:
 def test_a_revision_that_cannot_be_recorded_whole_is_not_recorded(store: Store) -> None:
     ids = record(store, make_plan(TEXT))
     before = present(store)
-    broken = [replace(row, text=None) for row in ticket_rows(make_plan(TEXT), list(ids.values()))]  # type: ignore[arg-type]
+    broken = [row._replace(text=None) for row in ticket_rows(make_plan(TEXT), list(ids.values()))]  # type: ignore[arg-type]
     with pytest.raises(sqlite3.IntegrityError), store.transaction():
         plans.record_revision(store, CHANGE, "d", b"", broken, 1.0)
     assert present(store) == before

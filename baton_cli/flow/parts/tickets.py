@@ -49,6 +49,6 @@ def refreshed(loaded: Loaded, document: Document) -> Loaded:
     if document.data == loaded.plan.document.data or document.digest != loaded.revision.digest:
         return loaded
     tickets = tuple(
-        replace(planned, ticket=document.tickets[planned.ticket.position]) for planned in loaded.plan.tickets
+        planned._replace(ticket=document.tickets[planned.ticket.position]) for planned in loaded.plan.tickets
     )
     return replace(loaded, plan=replace(loaded.plan, document=document, tickets=tickets))
