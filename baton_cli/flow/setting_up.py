@@ -7,7 +7,7 @@ from typing import Any
 
 from baton_cli.context import Context
 from baton_cli.core.detect import Detected
-from baton_cli.flow.parts.detection import detected
+from baton_cli.flow.parts.detection import detected, to_ignore
 
 HEAD = """\
 # How Baton checks and sets up this project. Every key is optional; an unknown one is an error.
@@ -34,6 +34,7 @@ def init(context: Context) -> dict[str, Any]:
         "commands": list(found.commands),
         "setup": list(found.setup),
         "why": list(found.why),
+        "ignore": [item._asdict() for item in to_ignore(context.project.root)],
     }
 
 

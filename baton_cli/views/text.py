@@ -179,6 +179,9 @@ def init_text(answer: Value) -> str:
             lines.append(f"  {shown(command)}" + (f"  ({prose(reason)})" if reason else ""))
     if setup:
         lines += ["set-up of each worktree", *(f"  {shown(command)}" for command in setup)]
+    if answer.get("ignore"):
+        lines.append("to be told to pass over .dsh/, where the worktrees are")
+        lines += [f"  {item['tool']:<8}  {shown(item['where'])}: {item['line']}" for item in answer["ignore"]]
     return _page([*lines, "next: baton plan CHANGE"])
 
 

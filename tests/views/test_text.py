@@ -237,5 +237,9 @@ def test_init() -> None:
     assert init_text(value) == (
         "wrote /p/baton.toml\nchecks\n  npm test  (package.json)\nset-up of each worktree\n  npm ci\nnext: baton plan CHANGE\n"
     )
+    told = init_text(
+        value | {"ignore": [{"tool": "eslint", "where": "eslint.config.js", "line": '{ ignores: [".dsh/**"] }'}]}
+    )
+    assert '\n  eslint    eslint.config.js: { ignores: [".dsh/**"] }\nnext: ' in told
     text = init_text(value | {"written": False, "commands": [], "setup": [], "why": []})
     assert text.startswith("/p/baton.toml is there already and stays as it is\nno check was found: ")

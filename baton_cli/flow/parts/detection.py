@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from baton_cli.context import Context
-from baton_cli.core import detect
+from baton_cli.core import detect, ignores
 
 
 def detected(root: Path) -> detect.Detected:
     """Checks and set-up as the files at the project root suggest them."""
+    return detect.detect(_texts(root, detect.DETECT_FILES))
+
+
+def to_ignore(root: Path) -> tuple[ignores.Ignore, ...]:
+    """What the project's tools have to be told so that they pass over the worktrees in it."""
+    return ignores.ignores(_texts(root, ignores.IGNORE_FILES))
+
+
+def _texts(root: Path, names: Iterable[str]) -> dict[str, str]:
     files = {}
-    for name in detect.DETECT_FILES:
+    for name in names:
         path = root / name
         if path.is_file():
             try:
@@ -20,7 +30,7 @@ def detected(root: Path) -> detect.Detected:
                 files[name] = ""
         elif path.is_dir():
             files[name] = ""
-    return detect.detect(files)
+    return files
 
 
 def setup(context: Context) -> tuple[str, ...]:
