@@ -1,6 +1,7 @@
 // The DSH bundle: mounts the skill and, as soon as Python is ready, the MCP server. docs/dsh.md describes it.
 import { spawn } from 'node:child_process'
 import { createRequire } from 'node:module'
+import { resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 
 export const name = 'baton'
@@ -42,7 +43,8 @@ function prepare(ctx, python) {
 }
 
 export async function apply(ctx, config) {
-  if (config?.python) process.env.BATON_PYTHON = config.python // reaches the seal commands of children, too
+  const named = config?.python || process.env.BATON_PYTHON
+  if (named) process.env.BATON_PYTHON = /[/\\]/.test(named) ? resolve(named) : named // for the shells of children, too
   const python = process.env.BATON_PYTHON || (process.platform === 'win32' ? 'python' : 'python3')
   const [skills, mcp] = await Promise.all(['skill-filesystem', 'mcp-client'].map((id) => inBox(ctx, `@deepseek-ai/dsh-${id}`)))
   await ctx.plugin(skills, { providerName: 'baton', includeDefaultRoots: false, customSkillDirs: [SKILLS] })

@@ -57,9 +57,9 @@ class Context:
 
 def launcher() -> tuple[str, ...]:
     """How this very Baton can be called again, absolute: the launcher, the console script, or the interpreter."""
-    named = os.environ.get("BATON_LAUNCHER")
+    named, python = os.environ.get("BATON_LAUNCHER"), os.environ.get("BATON_PYTHON")
     if named:
-        return (named,)
+        return (python, named) if python else (named,)  # a `python3` on PATH may be missing or too old for its `#!`
     script = Path(sys.argv[0])
     if script.name == "baton" and script.is_file():
         return (str(script.absolute()),)

@@ -173,6 +173,13 @@ def test_baton_python_may_be_a_wrapper_around_the_same_interpreter(made: str, tm
     assert "BATON_RELAUNCHED" not in done.stdout
 
 
+def test_baton_python_is_handed_on_absolute(made: str, tmp_path: Path) -> None:
+    script(tmp_path / "bin" / "python", f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    for name, path in (("bin/python", ""), ("python", str(tmp_path / "bin"))):
+        done = start("status", cwd=tmp_path, BATON_PYTHON=name, PATH=f"{path}:{os.environ['PATH']}", BATON_CACHE=made)
+        assert f"BATON_PYTHON={tmp_path}/bin/python\n" in done.stdout
+
+
 @pytest.mark.parametrize("text", [None, "#!/nowhere/at/all\n"])
 def test_a_baton_python_that_does_not_run_is_said(text: str | None, tmp_path: Path) -> None:
     if text:
@@ -270,6 +277,27 @@ def test_of_two_starts_at_once_the_first_wins_and_the_other_tidies_up(
     building(launcher, monkeypatch, lambda: script(Path(launcher.python_of(folder)), "the first one's"))
     launcher.make(folder, ["a"])
     assert Path(launcher.python_of(folder)).read_text() == "the first one's"
+    assert {path.name for path in (tmp_path / "cache").iterdir()} == {Path(folder).name, Path(folder).name + ".log"}
+
+
+def test_two_processes_prepare_it_once(launcher: Any, tmp_path: Path) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    wanted = launcher.requirements((ROOT / "pyproject.toml").read_text(), ["mcp"])
+    folder = launcher.environment(wanted)
+    os.makedirs(os.path.dirname(folder))
+    with open(folder + ".log", "ab") as held:  # what a start that prepares it holds
+        fcntl.flock(held, fcntl.LOCK_EX)
+        clean = {key: value for key, value in os.environ.items() if not key.startswith(("BATON_", "PYTHON"))}
+        second = subprocess.Popen(
+            [sys.executable, LAUNCHER, "status"], env={**clean, "BATON_CACHE": str(tmp_path / "cache")}, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        assert second.stderr is not None
+        said = second.stderr.readline()
+        script(Path(launcher.python_of(folder)), SHOW)
+    shown, rest = second.communicate()
+    assert (said, rest) == ("baton: waiting for another start that prepares its environment ...\n", "")
+    assert "arg status\n" in shown
     assert {path.name for path in (tmp_path / "cache").iterdir()} == {Path(folder).name, Path(folder).name + ".log"}
 
 

@@ -69,7 +69,9 @@ def test_packed(make_home: Callable[..., Home], tmp_path: Path) -> None:
     model = run_headless(home, world, script)
     assert complete(script, model)["integrated"] == 1
     job = next(iter(script.jobs.values()))
-    assert job.seal.startswith(str(home.folder / "profiles" / "headless" / "node_modules"))
+    python, launcher = job.seal.split()[:2]
+    assert python == home.env["BATON_PYTHON"]
+    assert launcher.startswith(str(home.folder / "profiles" / "headless" / "node_modules"))
 
 
 def complaints(text: str) -> list[str]:
