@@ -89,7 +89,7 @@ def literals() -> frozenset[str]:
     "name",
     [
         "README.md", "CHANGELOG.md", "LICENSE", "docs/architecture.md", "docs/ticket-format.md", "docs/protocol.md",
-        "docs/glossary.md", "docs/cli.md", "docs/contributing.md",
+        "docs/glossary.md", "docs/cli.md", "docs/contributing.md", "docs/reliability.md",
     ],
 )  # fmt: skip
 def test_the_documents_are_there(name: str) -> None:
@@ -178,6 +178,22 @@ def test_the_reference_is_the_programs_own_help() -> None:
     spec.loader.exec_module(module)
     same = text_of(ROOT / "docs/cli.md") == module.generate()
     assert same, "docs/cli.md is out of date: python docs/generate_cli.py"
+
+
+def test_every_failure_of_the_field_has_a_test_that_exists() -> None:
+    """Each row of the tables of `docs/reliability.md` names at least one, and what it names is there."""
+    tests = {name for path in files() if name_of(path).startswith("tests/") for name in names_of_tests(path)}
+    _, _, part = text_of(ROOT / "docs/reliability.md").partition("## Failures seen in the field")
+    rows = [row for row in part.splitlines() if row.startswith("| ") and not row.startswith("| elsewhere")]
+    named = {row: set(re.findall(r"`(test_[a-z0-9_]+)`", row)) for row in rows}
+    assert len(rows) == 48
+    assert not [row for row, found in named.items() if not found]
+    assert not sorted(set().union(*named.values()) - tests)
+
+
+def names_of_tests(path: Path) -> set[str]:
+    """The names of the tests of a file."""
+    return set(re.findall(r"^def (test_[a-z0-9_]+)\(", text_of(path), re.MULTILINE)) if path.suffix == ".py" else set()
 
 
 def test_the_changelog_says_what_is_unreleased() -> None:

@@ -170,6 +170,28 @@ def test_two_changes_are_integrated_at_once_in_one_repository(tmp_path: Path) ->
         invariants.check(place)
 
 
+def test_five_dead_sessions_give_back_what_they_held_with_their_work(tmp_path: Path) -> None:
+    world = make_world(tmp_path / "p", FIVE)
+    held = [hand_outs(world.actions(f"dead-{number}", capacity=1))[0] for number in range(5)]
+    heads = {action["ticket"]: world.work(action) for action in held[:4]}
+    write_files(Path(held[4]["cwd"]), {"not-committed.txt": "yet\n"})
+    waiting = world.actions("alive")["actions"][0]
+    assert (waiting["kind"], {entry["session"] for entry in waiting["in_flight"]}) == (
+        "wait",
+        {f"dead-{number}" for number in range(5)},
+    )
+    assert all(entry["since"] for entry in waiting["in_flight"])
+    world.clock.seconds += 30 * 86400
+    again = hand_outs(world.actions("alive"))
+    assert [action["kind"] for action in again] == ["recover"] * 5
+    for action in again:
+        assert run_git(Path(action["cwd"]), "rev-parse", "HEAD") == heads.get(
+            action["ticket"], run_git(world.root, "rev-parse", "main")
+        )
+    assert (Path(again[4]["cwd"]) / "not-committed.txt").read_text() == "yet\n"
+    invariants.check(world)
+
+
 def while_sealing(world: World, action: dict[str, Any], meanwhile: Callable[[], object]) -> str | None:
     """Seal, and do something else while its first check runs; the code of a refusal."""
     with contexts.opened(world.project, create=True, clock=world.clock) as surroundings:

@@ -217,7 +217,10 @@ def test_a_change_goes_to_complete(tmp_path: Path, name: str, monkeypatch: pytes
     monkeypatch.setenv("GIT_ASKPASS", str(tmp_path / "ask"))
     monkeypatch.setenv("SSH_ASKPASS", str(tmp_path / "ask"))
     world = {**SHAPES, **MORE}[name](tmp_path / "project")
+    remotes = [tmp_path / place for place in ("upstream", "source", "library") if (tmp_path / place).exists()]
+    before = [run_git(place, "for-each-ref") for place in remotes]
     completes(world)
+    assert [run_git(place, "for-each-ref") for place in remotes] == before, "something was pushed"
     assert not asked.exists(), "somebody was asked for a password"
     assert not list(tmp_path.rglob("hook-ran")), "a hook of the repository ran"
     if name == "ahead-of-origin":
