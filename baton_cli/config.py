@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
+from baton_cli.core.patterns import late
 from baton_cli.errors import BatonError
 
 FILE_NAME = "baton.toml"
@@ -17,9 +18,9 @@ MAX_SECONDS = 365 * 24 * 3600
 DEFAULT_TIMEOUT = 1800
 
 _Sections = Mapping[str, Mapping[str, tuple[str, Callable[[object], Any]]]]
-_DURATION = re.compile(r"(?:(\d{1,9})h)?\s*(?:(\d{1,9})m)?\s*(?:(\d{1,9})s)?")
+_DURATION = late(r"(?:(\d{1,9})h)?\s*(?:(\d{1,9})m)?\s*(?:(\d{1,9})s)?")
 # What git refuses in a branch name: some characters, "..", "@{", a part with "." in front or ".lock" behind.
-_BAD_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|(?:^|/)(?:\.|-|/|$)|\.lock(?:/|$)|\.$|^@$")
+_BAD_REF = late(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|(?:^|/)(?:\.|-|/|$)|\.lock(?:/|$)|\.$|^@$")
 
 
 @dataclass(frozen=True, slots=True)

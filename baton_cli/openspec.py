@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from baton_cli.core.patterns import late
 from baton_cli.errors import BatonError
 
 TASKS = "tasks.md"
@@ -21,8 +22,8 @@ _MAX_YAML = 1_000_000  # bytes; more is no configuration
 # A key at the start of a line with a plain or simply quoted value: what nearly every file holds, and read without the
 # YAML package, whose import would be the slowest part of a call.
 _PLAIN = r"^{key}[ \t]*:[ \t]+([\"']?)([A-Za-z0-9][A-Za-z0-9._-]*)\1[ \t]*(?:#.*)?\r?$"
-_DATED = re.compile(r"^\d{4}-\d{2}-\d{2}-(?=.)")
-_GLOB = re.compile(r"[*?\[]|[!+@]\([^(]*\)|\{[^{}]*(?:,|\.\.)[^{}]*\}")
+_DATED = late(r"^\d{4}-\d{2}-\d{2}-(?=.)")
+_GLOB = late(r"[*?\[]|[!+@]\([^(]*\)|\{[^{}]*(?:,|\.\.)[^{}]*\}")
 
 
 class ChangeFolder(NamedTuple):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from baton_cli import private, repository
+from baton_cli.core.patterns import late
 from baton_cli.errors import BatonError
 from baton_cli.openspec import ChangeFolder, archived_changes, change_folder, change_names
 
@@ -19,7 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 _FOLDERS = ("packets", "receipts", "logs", "worktrees", "locks", private.SCRATCH)
-_DIGEST = re.compile(r"(?<![0-9a-f])[0-9a-f]{8}(?![0-9a-f])")
+_DIGEST = late(r"(?<![0-9a-f])[0-9a-f]{8}(?![0-9a-f])")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from baton_cli.core.patterns import late
 from baton_cli.errors import BatonError
 
 STATE = ".dsh/baton"
-_CORE = re.compile(r"^\s*\[core\]\s*$(.*?)(?=^\s*\[|\Z)", re.M | re.S | re.I)
+_CORE = late(r"^\s*\[core\]\s*$(.*?)(?=^\s*\[|\Z)", re.M | re.S | re.I)
 
 
 @dataclass(frozen=True, slots=True)

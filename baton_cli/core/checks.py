@@ -6,19 +6,18 @@ import re
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
+from baton_cli.core.patterns import late
 from baton_cli.core.tasks import Bullet
 
 Source = Literal["ticket", "section", "change", "project", "detected"]
 
-_VERIFY = re.compile(r"(verify)\s*:\s*(.*)", re.I | re.S)
-_BETWEEN = re.compile(r"\s*(?:[,;&]|\band\b)?\s*", re.I)
+_VERIFY = late(r"(verify)\s*:\s*(.*)", re.I | re.S)
+_BETWEEN = late(r"\s*(?:[,;&]|\band\b)?\s*", re.I)
 
 _TRIVIAL = frozenset({"true", ":", "/bin/true", "/usr/bin/true", "echo", "printf"})
 # What a pipe ends in to show or keep output; its own success then hides the failure of what it shows.
 _FILTERS = frozenset({"tee", "tail", "head", "cat", "less", "more", "sort", "wc"})
-_TOKEN = re.compile(
-    r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\.|&&|\|\||\d*[<>]+&?\d*|&>|[;|&\n]|[^\s;|&<>'"\\]+|[ \t\r]+|.""", re.S
-)
+_TOKEN = late(r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\.|&&|\|\||\d*[<>]+&?\d*|&>|[;|&\n]|[^\s;|&<>'"\\]+|[ \t\r]+|.""", re.S)
 _COMPOUND = frozenset({"if", "for", "while", "until", "case", "{", "}", "(", ")", "!", "function", "select"})
 
 

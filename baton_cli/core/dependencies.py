@@ -10,12 +10,13 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
+from baton_cli.core.patterns import late
 from baton_cli.core.tasks import Document, Ticket
 from baton_cli.core.ticket_text import after, split_after
 from baton_cli.core.wording import closing, sentence, without_marks
 from baton_cli.errors import BatonError
 
-_AFTER = re.compile(r"after\s*:\s*(.+)", re.I | re.S)
+_AFTER = late(r"after\s*:\s*(.+)", re.I | re.S)
 
 
 class Dependencies(NamedTuple):

@@ -14,6 +14,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from baton_cli.core.patterns import late
+
 # What is looked at, at the project's root. A trailing "/" is a folder; of lock files only the presence counts.
 DETECT_FILES: tuple[str, ...] = (
     "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "pytest.ini", ".pytest.ini", "tox.ini",
@@ -61,12 +63,12 @@ _PYTHON_LOCKS = (
     ("Pipfile.lock", "pipenv run pytest -q", "pipenv sync --dev", ""),
 )
 _PYTEST_CONFIG = (
-    ("pyproject.toml", re.compile(r"^\s*\[tool\.pytest\b", re.M)),
-    ("setup.cfg", re.compile(r"^\s*\[tool:pytest\]", re.M)),
-    ("tox.ini", re.compile(r"^\s*\[pytest\]", re.M)),
+    ("pyproject.toml", late(r"^\s*\[tool\.pytest\b", re.M)),
+    ("setup.cfg", late(r"^\s*\[tool:pytest\]", re.M)),
+    ("tox.ini", late(r"^\s*\[pytest\]", re.M)),
 )
-_PYTEST_NEEDED = re.compile(r"(?<![\w.-])pytest(?![\w.-])")
-_EXTRA = re.compile(r"^\s*\[project\.optional-dependencies\](.*?)(?=^\s*\[(?!\[)[\w.\"-]+\]\s*$|\Z)", re.M | re.S)
+_PYTEST_NEEDED = late(r"(?<![\w.-])pytest(?![\w.-])")
+_EXTRA = late(r"^\s*\[project\.optional-dependencies\](.*?)(?=^\s*\[(?!\[)[\w.\"-]+\]\s*$|\Z)", re.M | re.S)
 
 
 def _python(files: Mapping[str, str]) -> _Found | None:
@@ -158,7 +160,7 @@ def _go(files: Mapping[str, str]) -> _Found | None:
     return _Found("go test ./...", "go.mod") if "go.mod" in files else None
 
 
-_TARGETS = re.compile(r"^(?![\t#.])([^:=#\n]+?)\s*::?(?!=)", re.M)
+_TARGETS = late(r"^(?![\t#.])([^:=#\n]+?)\s*::?(?!=)", re.M)
 
 
 def _make(files: Mapping[str, str]) -> _Found | None:

@@ -6,8 +6,8 @@ Binding an agent is no state (the agent id is a column), and a ticket's status i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from baton_cli.errors import BatonError
 
@@ -137,8 +137,7 @@ def told(attempts: Sequence[Attempt]) -> str:
     return f"attempts so far: {', '.join(ended[-5:])}" if ended else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(NamedTuple):
     """The n-th agent run on an assignment. Times are seconds since the epoch."""
 
     number: int
@@ -164,8 +163,7 @@ class Attempt:
         return self.number if self.kind == "retry" and self.batch is None else self.number + 1
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(NamedTuple):
     """A claimed ticket with its worktree, branch, base commit and packet, and its current attempt."""
 
     id: str

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from baton_cli.core.patterns import late
+
 # JavaScript's \s without the newline: lines never contain one.
 SPACES = "\t\v\f\r \u00a0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000\ufeff"
 _S = f"[{SPACES}]"
@@ -19,13 +21,13 @@ _TASK = (
     rf"({_S}*(?:[-*+]|[0-9]{{1,9}}[.)]){_S}*\[)"
     rf"({_S}*(?:([^\]\n{SPACES}\U00010000-\U0010ffff]){_S}*)?(?=\](?![(\[]))|{_S}+(?=\]))\]"
 )
-TASK = re.compile(_TASK)
+TASK = late(_TASK)
 TASKS = re.compile("\n" + _TASK)  # in a text that begins with a newline; a literal start makes the search fast
-HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+|[ \t]*\r?\Z)")
-SECTION_NUMBER = re.compile(r"([0-9]+)\.")
-LEADING_NUMBER = re.compile(r"([0-9]+)[a-z]?\.")  # of an id with several levels
-BULLET = re.compile(r"([ \t]*)([-*+]|[0-9]{1,9}[.)])[ \t]+")
-_FENCE = re.compile(r"(`{3,})[^`]*\Z|(~{3,})")
+HEADING = late(r" {0,3}(#{1,6})(?:[ \t]+|[ \t]*\r?\Z)")
+SECTION_NUMBER = late(r"([0-9]+)\.")
+LEADING_NUMBER = late(r"([0-9]+)[a-z]?\.")  # of an id with several levels
+BULLET = late(r"([ \t]*)([-*+]|[0-9]{1,9}[.)])[ \t]+")
+_FENCE = late(r"(`{3,})[^`]*\Z|(~{3,})")
 
 
 def columns(blank: str) -> int:

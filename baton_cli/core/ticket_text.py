@@ -18,6 +18,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from baton_cli.core.patterns import late
+
 UNTITLED = "(untitled)"
 
 _LEAD = r"\s*((?:\[[^\[\]]*\](?!\()\s*){0,4}?)((?:\*\*|~~|__|[*_`]){0,3})"
@@ -30,13 +32,11 @@ _END = r"(?![0-9A-Za-z_%+/\\-]|\.[0-9A-Za-z])"
 
 # The usual form, in one cheap match; the others are tried only when it fails.
 _USUAL = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,5}){1,3}) (?! )")
-_NUMBERED = re.compile(
+_NUMBERED = late(
     rf"{_LEAD}(?:\[({_DOTTED})\](?!\()|({_DOTTED}){_END}|({_COUNT})(?=[*_~`]*{_SIGN}+[*_~`]*(?:\s|\Z)))({_SIGN}{{0,2}}){_TAIL}"
 )
-_WORDED = re.compile(
-    rf"{_LEAD}(?:\[([A-Z]{{1,6}}-[0-9]{{1,5}})\](?!\()|({_LETTERED}){_END})({_SIGN}{{0,2}}){_TAIL}(?=\s|\Z)"
-)
-_BARE = re.compile(r"[A-Z]-?[0-9]{1,3}[a-z]?|[A-Z]\.[0-9]{1,3}|[A-Z]{2,6}-[0-9]{1,5}")
+_WORDED = late(rf"{_LEAD}(?:\[([A-Z]{{1,6}}-[0-9]{{1,5}})\](?!\()|({_LETTERED}){_END})({_SIGN}{{0,2}}){_TAIL}(?=\s|\Z)")
+_BARE = late(r"[A-Z]-?[0-9]{1,3}[a-z]?|[A-Z]\.[0-9]{1,3}|[A-Z]{2,6}-[0-9]{1,5}")
 _NAMES = frozenset(
     (
         "UTF",
@@ -61,24 +61,24 @@ _NAMES = frozenset(
         "PEP",
     )
 )
-_NAMES_WITHOUT_SIGN = re.compile(r"S3|R2|K8s|K3s|[HVX][0-9]+[a-z]?")
+_NAMES_WITHOUT_SIGN = late(r"S3|R2|K8s|K3s|[HVX][0-9]+[a-z]?")
 
 # What a worker or a user appends when it is done. An arrow alone is not enough: `a -> b` is content nearly always.
-_NOTE = re.compile(
+_NOTE = late(
     r"\s(?:->|=>|→)\s*(?:(?:notes?|done|ok|see|passe[sd]|passing|verified|fixed|skipped|deferred|merged|landed|completed?|"
     r"implemented|finished|moved|dropped|blocked|superseded|wip|n/a|pr|commit(?:ted)?|closes|green)\b|#[0-9]|"
     r"[0-9a-f]{7,40}\b)",
     re.IGNORECASE,
 )
-_AFTER = re.compile(r"\([Aa]fter[\s:]+([^()]+)\)([.\s*~_`]*)")
-_ITEM = re.compile(rf"#?(?:{_DOTTED}|{_COUNT}|{_LETTERED})")
-_SEPARATOR = re.compile(r"\s*(?:[,;&、，]|\band\b)\s*")
+_AFTER = late(r"\([Aa]fter[\s:]+([^()]+)\)([.\s*~_`]*)")
+_ITEM = late(rf"#?(?:{_DOTTED}|{_COUNT}|{_LETTERED})")
+_SEPARATOR = late(r"\s*(?:[,;&、，]|\band\b)\s*")
 _WRAPS = ("", "`", "*", "_")  # with "" so that an empty text is looked at, too
-_BOLD = re.compile(r"\*\*([^*]+)\*\*")
-_STRUCK = re.compile(r"~~([^~]+)~~")
-_COMMENT = re.compile(r"<!--(?:(?!-->)[^<]|<(?!!--))*(?:-->|\Z)")
+_BOLD = late(r"\*\*([^*]+)\*\*")
+_STRUCK = late(r"~~([^~]+)~~")
+_COMMENT = late(r"<!--(?:(?!-->)[^<]|<(?!!--))*(?:-->|\Z)")
 # Scripts written without spaces: each character is a word of its own.
-_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|[^\W_\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
+_WORD = late(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|[^\W_\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
 
 
 def describe(text: str) -> tuple[str | None, str, str]:

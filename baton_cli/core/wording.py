@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache
 
-_CODE = re.compile(r"`[^`]*`")
+from baton_cli.core.patterns import late
+
+_CODE = late(r"`[^`]*`")
 _MOST = 2000  # characters of a text that are looked at
-_MARKED = re.compile(r"[(（]\s*(?:manual|human|人工|手动)\s*[)）]", re.I)
-_SOUNDS_MANUAL = re.compile(r"\A\W*(?:manual(?:ly)?\b(?!\s+page)|手动|人工)|[(（\[]manual\b", re.I)
+_MARKED = late(r"[(（]\s*(?:manual|human|人工|手动)\s*[)）]", re.I)
+_SOUNDS_MANUAL = late(r"\A\W*(?:manual(?:ly)?\b(?!\s+page)|手动|人工)|[(（\[]manual\b", re.I)
 
 _CLOSING = re.compile(
     r"[\W_]*(?:\[[^\]]{0,40}\][\W_]*)?(?:(?:verify|validate|run|test|check|confirm|commit)\b|验证|测试)", re.I
@@ -29,7 +30,7 @@ _THE = r"(?:(?:the|this|our|your|all|completed|finished|openspec|opsx|active|who
 _WHERE = (
     r"(?:github|gitlab|gitea|forgejo|origin|remote|upstream|main|master|trunk|ci|(?:feature|remote|this|the)\s+branch)"
 )
-_OUTWARD = (
+_OUTWARD = late(
     r"(?:archive(?:\s+it)?" + r"(?=\s*(?:$|[.;]|(?:with|via|using)\s+[`/]*openspec|(?:with|via|using)\s+[`/]*opsx))"
     rf"|archive\s+{_THE}(?:change|proposal)(?:\s+`[^`]+`|\s+[a-z0-9]+(?:-[a-z0-9]+)+)?{_WHOLE}"
     r"|(?:run\s+)?`(?:npx\s+)?(?:openspec\s+archive\b|/opsx:archive\b|/openspec[:-]archive)[^`]*`"
@@ -45,7 +46,8 @@ _OUTWARD = (
     rf"(?:\s+(?:a|an|the|draft|new|final|github|gitlab|this|one|single))*\s+(?:prs?|pull\s+requests?|merge\s+requests?|mrs?)\b{_TAIL}"
     rf"|move\s+{_THE}change(?:'s)?(?:\s+(?:directory|folder))?\s+(?:in)?to\s+`?(?:openspec/)?(?:changes/)?archive\b"
     r"|归档(?:此|本|该|这个|本次)?(?:变更|提案|change)|推送(?:到|至|代码|分支)"
-    r"|(?:创建|提交|发起)(?:一个)?\s*(?:pr\b|pull request|拉取请求|合并请求))"
+    r"|(?:创建|提交|发起)(?:一个)?\s*(?:pr\b|pull request|拉取请求|合并请求))",
+    re.I,
 )
 # The words such a task can begin with: spares nearly all others the long pattern.
 _MAY_BE_OUTWARD = re.compile(
@@ -53,11 +55,11 @@ _MAY_BE_OUTWARD = re.compile(
     r"|once|when|upon|on\b|归档|推送|创建|提交|发起)",
     re.I,
 )
-_WHEN = re.compile(r"(?:after|once|when|upon|on)\b[^,.;:]{1,80},\s*", re.I)
-_FILLER = re.compile(
+_WHEN = late(r"(?:after|once|when|upon|on)\b[^,.;:]{1,80},\s*", re.I)
+_FILLER = late(
     r"(?:git\s+)?commit(?:\s+(?:the|all|your|these|remaining))*(?:\s+(?:changes|work|atomically|everything))?", re.I
 )
-_NEXT = re.compile(r"\s*(?:,\s*(?:and\s+)?(?:then\s+)?|;\s*|\band\s+(?:then\s+)?|&\s*|\bthen\s+)", re.I)
+_NEXT = late(r"\s*(?:,\s*(?:and\s+)?(?:then\s+)?|;\s*|\band\s+(?:then\s+)?|&\s*|\bthen\s+)", re.I)
 
 _EDIT = (
     r"(?:update|edit|amend|revise|rewrite|extend|modify|fill\s+in|write|tick|mark|check\s+off|add|append|record"
@@ -97,19 +99,13 @@ def outward(title: str) -> bool:
         return False
     rest = title[:_MOST].lower().replace("*", "").strip()
     rest = rest[found.end() :] if (found := _WHEN.match(rest)) else rest
-    outwards = _outwards()
-    if outwards.match(rest):
+    if _OUTWARD.match(rest):
         return True
     filler = _FILLER.match(rest)
     if filler is None:
         return False
     step = _NEXT.match(rest, filler.end())
-    return step is not None and outwards.match(rest[step.end() :]) is not None
-
-
-@cache
-def _outwards() -> re.Pattern[str]:
-    return re.compile(_OUTWARD, re.I)  # when first needed: it takes as long as reading a thousand tasks
+    return step is not None and _OUTWARD.match(rest[step.end() :]) is not None
 
 
 def sounds_manual(title: str) -> bool:
@@ -129,16 +125,14 @@ def change_folder_edits(change: str) -> Callable[[str], bool]:
     folder = f"openspec/changes/{change}/"
     files = rf"(?:{re.escape(folder)}[^\s`]*|(?:this|the)\s+change['’]s\s+`?{_OWN_FILE}|(?<![\w/<>{{}}.-]){_OWN_FILE})"
 
-    @cache
-    def asks() -> re.Pattern[str]:
-        return re.compile(
-            rf"^\W*{_EDIT}\s+(?:the\s+|this\s+)?`?{files}|\b{_EDIT}\b[^.;`(]*\s(?:in|to|into)\s+(?:the\s+)?`?{files}",
-            re.I,
-        )
+    asks = late(
+        rf"^\W*{_EDIT}\s+(?:the\s+|this\s+)?`?{files}|\b{_EDIT}\b[^.;`(]*\s(?:in|to|into)\s+(?:the\s+)?`?{files}",
+        re.I,
+    )
 
     def edits(text: str) -> bool:
         # most texts name none of these, and looking for plain text is ten times cheaper
         named = "tasks.md" in text or "design.md" in text or "proposal.md" in text or folder in text
-        return named and asks().search(text[:_MOST]) is not None
+        return named and asks.search(text[:_MOST]) is not None
 
     return edits

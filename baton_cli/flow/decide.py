@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 
 from baton_cli.context import Context
 from baton_cli.core import integration
@@ -158,8 +157,7 @@ def retry(context: Context, view: TicketView, why: str | None) -> Assignment:
     """Count the attempts from zero and free the assignment, under a new token, for the next `actions`."""
     store, now = context.store, context.now()
     with _quiet(context, assignment_of(view)) as assignment:
-        attempt = replace(
-            assignment.attempt,
+        attempt = assignment.attempt._replace(
             number=assignment.attempt.next_number,
             claim_token=tokens.new_token(),
             kind="retry",

@@ -13,8 +13,8 @@ from baton_cli.store.db import Store
 if TYPE_CHECKING:
     import sqlite3
 
-_ATTEMPT = tuple(name for name in Attempt.__slots__)
-_OWN = tuple(name for name in Assignment.__slots__ if name != "attempt")
+_ATTEMPT = tuple(name for name in Attempt._fields)
+_OWN = tuple(name for name in Assignment._fields if name != "attempt")
 _SELECT = (
     "SELECT "
     + ", ".join(f"a.{name} AS {name}" for name in _OWN)

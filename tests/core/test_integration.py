@@ -76,9 +76,9 @@ def test_right_of_way_ends_when_nobody_repairs_it(state: State) -> None:
 def test_among_several_with_right_of_way_the_oldest_assignment_is_first() -> None:
     first, second = sealed("b", 9.0, conflicts=2, created_at=1.0), sealed("a", 8.0, conflicts=2, created_at=2.0)
     assert turns(sealed("c", 1.0), first, second) == "b a c"
-    repaired = replace(second, state=State.CONFLICTED)
+    repaired = second._replace(state=State.CONFLICTED)
     assert turns(sealed("c", 1.0), first, repaired) == "b"
-    assert turns(sealed("c", 1.0), replace(first, state=State.CLAIMED), second) == ""
+    assert turns(sealed("c", 1.0), first._replace(state=State.CLAIMED), second) == ""
 
 
 # What must still be proved

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import sqlite3
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -131,7 +130,7 @@ def test_every_move_is_that_of_the_table_or_nothing(store: Store, state: State, 
         return
     with store.transaction():
         after = assignments.move(store, before, event, 200.0)
-    assert after == replace(before, state=target, state_since=200.0)
+    assert after == before._replace(state=target, state_since=200.0)
     assert log(store) == ["claimed", target.value]
 
 
@@ -235,7 +234,7 @@ def test_columns_of_the_current_attempt_only(store: Store) -> None:
     with store.transaction():
         second = assignments.begin_attempt(store, before, Event.RECOVER, make_attempt(2), 200.0, "x")
         after = assignments.set_attempt(store, second, agent="g", lease_expires_at=9.0)
-    assert after.attempt == replace(make_attempt(2), agent="g", lease_expires_at=9.0)
+    assert after.attempt == make_attempt(2)._replace(agent="g", lease_expires_at=9.0)
     assert assignments.attempts(store, "a")[0] == before.attempt
 
 
@@ -243,7 +242,7 @@ def test_columns_that_are_no_state(store: Store) -> None:
     before = add(store)
     with store.transaction():
         after = assignments.set_columns(store, before, onto="x", conflicts=2)
-    assert after == replace(before, onto="x", conflicts=2)
+    assert after == before._replace(onto="x", conflicts=2)
     assert log(store) == ["claimed"]
 
 

@@ -126,7 +126,7 @@ def integrated(
         digest = evidence.add_packet(store, name, canonical.encode(packet), 1.0) if keep else None
         row = make_assignment(name, ticket_id=1, packet=digest)
         store.insert(
-            "assignments", **{key: getattr(row, key) for key in row.__slots__ if key not in ("attempt", "state")},
+            "assignments", **{key: getattr(row, key) for key in row._fields if key not in ("attempt", "state")},
             state="integrated", attempt=1,
         )  # fmt: skip
         assignments.add_attempt(store, name, row.attempt)
