@@ -181,8 +181,9 @@ class SessionController:
             )
             if ready.state is State.CLAIMED:
                 work.prepared.append(ready)
-        if work.prepared:
-            place = self.context.inside(self.context.worktree(work.prepared[0].worktree))
+        given_up = [view.assignment for view in views if view.assignment and view.assignment.state is State.EXHAUSTED]
+        for held in [*work.prepared, *given_up][:1]:  # where it is may be why nobody could finish it
+            place = self.context.inside(self.context.worktree(held.worktree))
             work.notices.extend(baseline.surroundings(self.context.project, place))
 
     def _hand_out(self, work: Round) -> list[dict[str, Any]]:

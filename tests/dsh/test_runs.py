@@ -224,20 +224,6 @@ def test_a_second_session_goes_on(linked: Linked, tmp_path: Path) -> None:
     assert any("Earlier work is in it" in job.prompt for job in second.jobs.values())
 
 
-def test_a_project_in_a_sub_folder(linked: Linked, tmp_path: Path) -> None:
-    outer = make_world(tmp_path / "repository", ONE)
-    inner = World(outer.root / "packages" / "inner", "grow")
-    inner.root.mkdir(parents=True)
-    for name in ("openspec", "baton.toml", "README"):
-        run_git(outer.root, "mv", name, f"packages/inner/{name}")
-    run_git(outer.root, "commit", "-qm", "inner")
-    script = Script()
-    model = run_headless(linked("headless"), inner, script, cwd=outer.root)
-    assert complete(script, model)["integrated"] == 1
-    assert any(f"to one folder in {outer.root}, else" in text for text in tool_results(model, "mcp__baton__actions"))
-    assert "packages/inner/1.1.txt" in run_git(outer.root, "ls-tree", "-r", "--name-only", inner.integration)
-
-
 def test_what_a_model_can_find(linked: Linked, tmp_path: Path) -> None:
     world = make_world(tmp_path / "project", ONE)
 
