@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import socket
 import stat
 import time
 from collections.abc import Callable, Iterator
@@ -185,7 +184,13 @@ def _take_over(path: Path, clear: Clear | None) -> bytes:
 
 def _gone(found: dict[str, Any]) -> bool:
     """Whether a holder has certainly ended. On another machine nobody can tell from here."""
-    return found.get("host") == socket.gethostname() and not alive(found)
+    return found.get("host") == _host() and not alive(found)
+
+
+def _host() -> str:
+    import socket  # what only looks holds no lock, and starts without it
+
+    return socket.gethostname()
 
 
 def _acquire(path: Path, wish: _Wish) -> int | None:
@@ -267,7 +272,7 @@ def _write(descriptor: int, content: bytes) -> None:
 def _myself(session: str) -> dict[str, Any]:
     pid = os.getpid()
     since = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    return {"pid": pid, "start_time": start_time(pid), "host": socket.gethostname(), "session": session, "since": since}
+    return {"pid": pid, "start_time": start_time(pid), "host": _host(), "session": session, "since": since}
 
 
 def _unusable(path: Path, error: Exception) -> BatonError:
