@@ -11,6 +11,8 @@ from tests import invariants
 from tests.conftest import run_git, write_files
 from tests.kit import World, hand_outs, make_world
 
+pytestmark = pytest.mark.usefixtures("swift_git")
+
 
 def commits(root: Path) -> None:
     write_files(root, {"mine.txt": "committed in the wrong place\n"})

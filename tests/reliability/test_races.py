@@ -29,6 +29,8 @@ FAKETIME = [
     if (path := Path(folder) / "faketime" / "libfaketime.so.1").exists()
 ]
 
+pytestmark = pytest.mark.usefixtures("swift_git")
+
 
 def begin(world: World, *words: str, token: str = "", **env: str) -> subprocess.Popen[str]:
     """One call of the command line, started and not waited for."""

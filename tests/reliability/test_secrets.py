@@ -18,6 +18,8 @@ from tests.kit import World, baton, baton_json, hand_outs, make_world, seal_comm
 EVIL = "\x1b]0;owned\x07\x1b[31mred\x1b[0m\x9b2J\u202egnp\u2028x $(touch pwned) `touch pwned` '; touch pwned; \""
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
+pytestmark = pytest.mark.usefixtures("swift_git")
+
 
 @pytest.fixture
 def evil(tmp_path: Path) -> World:

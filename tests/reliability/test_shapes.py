@@ -19,6 +19,8 @@ CHANGE = {
 }  # fmt: skip
 Shape = Callable[[Path], World]
 
+pytestmark = pytest.mark.usefixtures("swift_git")
+
 
 def seen(root: Path) -> tuple[str, str, str]:
     """The user's checkout: HEAD, branch, and what git finds changed (but the tasks, whose boxes are ticked)."""
