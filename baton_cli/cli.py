@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -73,8 +74,12 @@ def observer(path: Path | None, *, assignment: str | None = None) -> Iterator[Ob
     """The same for verbs that only look: nothing is created, and the protocol is not imported."""
     from baton_cli.observer import Observer
 
-    with context.opened(locate(path, assignment), create=False) as surroundings:
-        yield Observer(surroundings)
+    gc.disable()  # a look makes values by the ten thousand, none of them in a circle: looking for circles costs a tenth
+    try:
+        with context.opened(locate(path, assignment), create=False) as surroundings:
+            yield Observer(surroundings)
+    finally:
+        gc.enable()
 
 
 def stamp(project: Project) -> tuple[object, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import subprocess
@@ -13,9 +14,11 @@ from typing import Any
 
 import pytest
 
+from baton_cli import cli
 from baton_cli import context as contexts
 from baton_cli.controller import SessionController
 from baton_cli.core.lifecycle import Terminal
+from baton_cli.errors import BatonError
 from baton_cli.observer import Observer
 from tests.conftest import ROOT
 from tests.kit import World, baton, hand_outs, make_world, only
@@ -161,3 +164,14 @@ def test_statements_do_not_grow_with_the_plan(tmp_path: Path) -> None:
     many = counts(make_world(tmp_path / "many", tasks(300)))
     assert all(few.values()), few
     assert few == many
+
+
+def test_a_look_leaves_the_collector_as_it_was(tmp_path: Path) -> None:
+    world = make_world(tmp_path / "app")
+    with cli.observer(world.root) as looks:
+        assert not gc.isenabled()
+        assert looks.status()["changes"]
+    assert gc.isenabled()
+    with pytest.raises(BatonError, match="nowhere"), cli.observer(world.root) as looks:
+        looks.status("nowhere")
+    assert gc.isenabled()
