@@ -45,6 +45,10 @@ def _mend(context: Context, assignment: Assignment, path: Path) -> str | None:
     worktree.prune(repository)
     elsewhere = repo.checked_out(repository).get(assignment.branch)
     if elsewhere is not None and worktree.sound(elsewhere):
+        if repo.git_dir(elsewhere).name != path.name:  # git keeps the name that a worktree was made with
+            return (
+                f"its worktree is gone, and {elsewhere} has its branch checked out: switch that one to another branch"
+            )
         worktree.move(repository, elsewhere, path)
         return f"its worktree was moved to {elsewhere}, and is back in {path}"
     worktree.add_existing(repository, path, assignment.branch)

@@ -384,3 +384,22 @@ def test_the_repository_is_moved(world: World, stage: Callable[[World], dict[str
     to_the_end(elsewhere)
     if stage is not integrated:
         assert run_git(elsewhere.root, "for-each-ref", "--contains", head), "work that was committed is lost"
+
+
+def test_a_worktree_of_the_users_that_took_the_branch_is_left_alone(tmp_path: Path) -> None:
+    world = make_world(tmp_path / "p")
+    action = hand_outs(world.actions(capacity=1))[0]
+    world.bind(action, "agent")
+    world.work(action)
+    shutil.rmtree(action["cwd"])
+    run_git(world.root, "worktree", "prune")
+    look = tmp_path / "look"
+    run_git(world.root, "worktree", "add", "-q", look, action["branch"])
+    answer = world.actions()
+    assert any(f"{look} has its branch checked out" in notice for notice in answer["notices"]), answer
+    assert (look / "1.1.txt").exists()
+    assert not Path(action["cwd"]).exists()
+    assert [ticket["ticket"] for ticket in hand_outs(answer)] == ["grow#1.2"], "the others go on"
+    run_git(look, "switch", "-q", "--detach")
+    world.actions()
+    assert world.seal(action)["state"] == "sealed"
