@@ -340,6 +340,17 @@ def test_an_environment_whose_interpreter_is_gone_is_made_again(
     assert len(list((tmp_path / "cache").iterdir())) == 2
 
 
+@pytest.mark.parametrize(("made", "fix"), [("/made", "move /made away and start again"), ("", "install it for ")])
+def test_a_package_that_is_missing_is_said_in_one_line(made: str, fix: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", ROOT / "baton_cli/__main__.py", "--version"],  # -S: no packages at all
+        env={**os.environ, "BATON_VENV": made}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"error: the Python package typer is missing; {fix}")
+    assert done.stderr.count("\n") == 1
+
+
 def test_the_real_thing(tmp_path: Path) -> None:
     """Made once with pip; then without network, from a folder full of traps. The cache, if one is named, is reused."""
     cache = SHARED_CACHE or str(tmp_path / "cache")

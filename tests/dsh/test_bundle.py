@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from tests.dsh.kit import LIMIT, Home, packed, without
-from tests.dsh.model import Call, Exchange, Model, Reply
-from tests.dsh.session import Script, main_session, text_of
-from tests.dsh.test_runs import ONE, complete, request, run_headless
+from tests.dsh.kit import LIMIT, Home, packed
+from tests.dsh.session import Script
+from tests.dsh.test_runs import ONE, complete, run_headless
 from tests.kit import make_world
 
 pytestmark = pytest.mark.timeout(2 * LIMIT)
@@ -72,44 +71,3 @@ def test_packed(make_home: Callable[..., Home], tmp_path: Path) -> None:
     python, launcher = job.seal.split()[:2]
     assert python == home.env["BATON_PYTHON"]
     assert launcher.startswith(str(home.folder / "profiles" / "headless" / "node_modules"))
-
-
-def complaints(text: str) -> list[str]:
-    return [line for line in text.splitlines() if line.startswith("baton:")]
-
-
-def test_without_python_dsh_boots_and_says_so(linked: Callable[..., Home], tmp_path: Path) -> None:
-    home = linked("headless", BATON_PYTHON="")
-    path = without("python", tmp_path / "bin", home.env["PATH"])
-    world, script = make_world(tmp_path / "project", ONE), Script()
-    with Model(script) as model:
-        done = home.headless(model.url, "headless: " + request(world), world.root, PATH=path)
-    assert done.returncode == 0, done.stderr
-    fix = "install Python 3.10 or newer, or name one with BATON_PYTHON, and restart DSH"
-    assert complaints(done.stderr) == [f"baton: its tools are not available: python3 does not start (ENOENT); {fix}"]
-    assert script.final is not None
-    assert "Baton is not available: python3 does not start" in script.final
-
-
-def test_what_is_wrong_is_said_and_looked_at_again(linked: Callable[..., Home], tmp_path: Path) -> None:
-    named = tmp_path / "python"
-    home = linked("headless")
-    real = home.env["BATON_PYTHON"]
-    named.write_text(f'#!/bin/sh\nBATON_CACHE=/dev/null/none exec {real} "$@"\n')  # no place for an environment
-    named.chmod(0o755)
-    world = make_world(tmp_path / "project", ONE)
-
-    def session(exchange: Exchange) -> Reply:
-        reply = main_session(exchange)
-        if isinstance(reply, str) and "not available" in reply:
-            assert "cannot keep an environment in /dev/null/none" in reply
-            named.write_text(f'#!/bin/sh\nexec {real} "$@"\n')
-            return [Call("mcp__baton__why", {})]
-        return reply
-
-    script = Script(session=session)
-    with Model(script) as model:
-        done = home.headless(model.url, "headless: " + request(world), world.root, BATON_PYTHON=str(named))
-    assert done.returncode == 0, (done.stderr, [text_of(exchange.messages[-1]) for exchange in model.asked])
-    assert complete(script, model)["integrated"] == 1
-    assert [line for line in complaints(done.stderr) if "not available" in line] == complaints(done.stderr)[-1:]
