@@ -28,7 +28,9 @@ def dsh() -> install.Dsh:
 @pytest.fixture(scope="session")
 def environments(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A cache in which the launcher finds its environment."""
-    cache = BATON_CACHE or str(tmp_path_factory.mktemp("environments"))
+    base = tmp_path_factory.getbasetemp()
+    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base  # of the whole run: the launcher makes it once
+    cache = BATON_CACHE or str(base / "environments")
     done = subprocess.run(
         [PYTHON, ROOT / "baton", "--version"], capture_output=True, text=True, stdin=subprocess.DEVNULL,
         env={**os.environ, "BATON_CACHE": cache, "BATON_PYTHON": PYTHON},

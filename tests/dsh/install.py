@@ -60,12 +60,27 @@ def installed() -> Dsh:
             pytest.skip(
                 f"the tests on the real DSH need {program}: install Node, or name an installed DSH in BATON_DSH"
             )
+    import fcntl  # not on Windows, where these tests skip
+
     key = hashlib.sha256(b"\0".join((source / name).read_bytes() for name in MANIFESTS)).hexdigest()[:12]
     place = Path(CACHE) if CACHE else Path(USER_CACHE) / "baton-dsh"
     folder = place / key
     if Dsh(folder).complete:
         return Dsh(folder)
-    mine = place / f"{key}.building-{os.getpid()}"
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        with (place / f"{key}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # workers that run at once install it once
+            if not Dsh(folder).complete:
+                _install(source, folder)
+    except OSError as error:
+        pytest.skip(f"DSH cannot be installed into {place} ({error.strerror}): name a folder in BATON_DSH_CACHE")
+    return Dsh(folder)
+
+
+def _install(source: Path, folder: Path) -> None:
+    """Beside the final place, then renamed: an installation that was killed is not used."""
+    mine = folder.with_name(f"{folder.name}.building-{os.getpid()}")
     (mine / "pnpm").mkdir(parents=True)
     try:
         for name in MANIFESTS:
@@ -73,11 +88,6 @@ def installed() -> Dsh:
         _npm(mine)
         (mine / "pnpm" / "package.json").write_text(json.dumps({"private": True}))
         _npm(mine / "pnpm", "pnpm@10")
-        try:
-            mine.rename(folder)
-        except OSError:  # another run was first
-            if not Dsh(folder).complete:
-                raise
+        mine.rename(folder)
     finally:
         shutil.rmtree(mine, ignore_errors=True)
-    return Dsh(folder)
