@@ -33,6 +33,7 @@ def plan(
     def text() -> str:
         from baton_cli.views.text import plan_text
 
-        return "\n".join(plan_text(value) for value in (answer if isinstance(answer, list) else [answer]))
+        plans = answer if isinstance(answer, list) else [answer]
+        return "\n".join(map(plan_text, plans)) or "there is no change in openspec/changes\n"
 
     output.emit(answer, json_mode=json, text=text)

@@ -35,7 +35,7 @@ def audit(
     """The answer, as `baton.audit/1`. Levels: integrated, attested (`done`), external (no commit), unproved (a bad one)."""
     facts = _facts(document, keys, chain)
     boxes = [
-        _box(ticket, keys[ticket.position], facts[ticket.position], chain)
+        _box(ticket, keys[ticket.position], facts[ticket.position], chain, shallow=where.shallow)
         for ticket in document.tickets
         if any(box.done for box in ticket.boxes)
     ]
@@ -92,7 +92,7 @@ def _facts(document: Document, keys: Sequence[str], chain: Chain) -> list[list[L
     return found
 
 
-def _box(ticket: Ticket, key: str, links: Sequence[Link], chain: Chain) -> dict[str, Any]:
+def _box(ticket: Ticket, key: str, links: Sequence[Link], chain: Chain, *, shallow: bool) -> dict[str, Any]:
     link: Link | None = None
     for each in links:
         link = None if each.evidence.decision == "reopen" else each
@@ -107,7 +107,7 @@ def _box(ticket: Ticket, key: str, links: Sequence[Link], chain: Chain) -> dict[
     elif links:
         problem = "it was reopened and never integrated again"
     else:
-        problem = _unknown(key, ticket, chain)
+        problem = _unknown(key, ticket, chain, shallow=shallow)
     return {
         # without a number of its own the ticket is called what Baton called it
         "ticket": link.evidence.key if link is not None and not ticket.id else key,
@@ -122,10 +122,12 @@ def _box(ticket: Ticket, key: str, links: Sequence[Link], chain: Chain) -> dict[
     }
 
 
-def _unknown(key: str, ticket: Ticket, chain: Chain) -> str:
+def _unknown(key: str, ticket: Ticket, chain: Chain, *, shallow: bool) -> str:
     other = [link for link in chain.links if link.evidence.key == key and link.evidence.decision is None]
     if other and other[-1].evidence.fingerprint != ticket.fingerprint:
         return f"its text was changed after commit {other[-1].oid[:12]} integrated it"
+    if shallow:
+        return "no commit of Baton's in this cut-off history is about it"
     return "no commit of Baton's is about it: it was ticked by hand"
 
 

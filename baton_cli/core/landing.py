@@ -25,7 +25,10 @@ def answer(
     following = []
     if ticks is not None:
         following.append(
-            {"say": "commit the ticks", "run": f"git commit -m {_quoted(f'Tick {change}')} -- {_quoted(ticks)}"}
+            {
+                "say": f"commit the ticks on {target}",
+                "run": f"git commit -m {_quoted(f'Tick {change}')} -- {_quoted(f':/{ticks}')}",
+            }
         )
     following += [
         {"say": "check the evidence", "run": f"baton audit {_quoted(change)}"},

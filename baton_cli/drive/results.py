@@ -101,4 +101,7 @@ def waiting_for(answer: Mapping[str, Any]) -> str:
 
     reason = next((action["reason"] for action in answer["actions"] if action["kind"] == "wait"), "")
     held = ", ".join(entries())
-    return f"waiting: {reason}" + (f": {held}" if held else "")
+    waits = [item for action in answer["actions"] for item in action.get("in_flight", ()) if isinstance(item, Mapping)]
+    session = next((item["session"] for item in waits if item.get("session")), None)
+    way = f" (--session {session} goes on as that session, --no-wait ends here)" if session else ""
+    return f"waiting: {reason}" + (f": {held}" if held else "") + way

@@ -60,7 +60,8 @@ def _places(project: Project, *, repair: bool) -> Iterator[Finding]:
             f"git's folder {project.common_dir} is outside of the project: a sandbox for {project.root} keeps it from agents",
             f"start the agents' harness in {shared}",
         )
-    for folder in (project.root, project.common_dir, *(place for place in (project.state,) if place.exists())):
+    written = (project.common_dir, project.common_dir / "objects", project.common_dir / "refs", project.state)
+    for folder in (project.root, *(place for place in written if place.exists())):
         if not os.access(folder, os.W_OK | os.X_OK):
             yield Finding(ERROR, "unwritable", f"{folder} cannot be written", "see whose it is and how it is mounted")
     if not project.state.exists():

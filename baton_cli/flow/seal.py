@@ -50,13 +50,16 @@ def seal(context: Context, assignment_id: str, authority: Authority) -> Sealed:
             if not refusal.verdict:
                 raise
             with context.store.transaction():
-                detail = refusal.message
+                detail = refusal.message + (f": {refusal.hint}" if refusal.code in ASTRAY else "")
                 if assignment.state is not State.SEALED:
                     assignments.set_columns(context.store, assignment, reason=refusal.code, detail=detail)
                 assignments.log(
                     context.store, assignment, "seal_refused", context.now(), cause=refusal.code, detail=detail
                 )
             raise
+
+
+ASTRAY = ("wrong_branch", "detached_head")  # what the next agent needs to hear too, or it commits there again
 
 
 def assignment_at(context: Context, place: Path) -> str:

@@ -21,7 +21,7 @@ def current(context: Context, assignment_id: str, claim_token: str) -> Assignmen
         raise BatonError(
             "stale_claim",
             f"the token is not that of the current attempt on {assignment_id} ({assignment.ticket})",
-            "another attempt has taken this ticket over; drop it and call actions",
+            "if you copied it exactly, another attempt has taken this ticket over: drop it and call actions",
         )
     return assignment
 

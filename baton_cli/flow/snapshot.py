@@ -7,9 +7,11 @@ from typing import Any
 from baton_cli.context import Context
 from baton_cli.core import actions
 from baton_cli.core.actions import iso
+from baton_cli.core.facts import Change
 from baton_cli.core.frontier import FINISHED, Progress, Status, TicketView, progress
 from baton_cli.flow.parts.tickets import Loaded
 from baton_cli.flow.parts.work import assignment_value, slots
+from baton_cli.store import events
 from baton_cli.store import plans as store_plans
 
 SCHEMA = "baton.status/1"
@@ -28,12 +30,20 @@ def snapshot(context: Context, loaded: Loaded, views: tuple[TicketView, ...]) ->
         "target_branch": change.target_branch if change else None,
         "integration_branch": change.integration_branch if change else None,
         "integration_head": change.integration_head if change else None,
+        "landed": _landed(context, change) if change else None,
         "progress": counts._asdict(),
         "boxes": {"total": loaded.plan.document.total, "done": loaded.plan.document.done},
         "slots": slots(context),
         "attention": actions.blocked_tickets(views, command, str(context.project.root), steps=True),
         "sections": _sections(loaded, views),
     }
+
+
+def _landed(context: Context, change: Change) -> str | None:
+    """The branch that has the integration head since a landing."""
+    event = events.latest(context.store, change.change, "landed")
+    target, _, head = ((event.detail or "") if event else "").rpartition(" at ")
+    return target if head == change.integration_head else None
 
 
 def state_of(counts: Progress) -> str:

@@ -34,6 +34,12 @@ def append(
     )
 
 
+def latest(store: Store, change: str, name: str) -> LoggedEvent | None:
+    """The last event of that name about a change."""
+    sql = "SELECT * FROM events WHERE change = ? AND name = ? ORDER BY event DESC LIMIT 1"
+    return next((LoggedEvent(**dict(row)) for row in store.rows(sql, (change, name))), None)
+
+
 def of_ticket(store: Store, change: str, ticket_id: int, key: str) -> tuple[LoggedEvent, ...]:
     """What happened to a ticket, oldest first: to its assignments whatever it was called then, and decisions about it."""
     sql = """SELECT * FROM events WHERE change = ? AND (

@@ -128,12 +128,16 @@ def frame_lines(frame: Value, paper: Page) -> list[Line]:
     return [paper.clip(line, paper.width - 1) for line in drawn]
 
 
+NOT_OURS = (("external", "ticked by hand"), ("attested", "attested"), ("skipped", "skipped"))  # done without a receipt
+
+
 def summary(answer: Value) -> str:
     """`baton.drive/1` for a person: how it ended, and what to do next."""
     progress = answer["progress"]
     did = joined(
         (
             f"{answer['integrated']} integrated",
+            *(f"{progress[name]} {word}" for name, word in NOT_OURS if progress.get(name)),
             count(answer["attempts"], "agent run"),
             count(answer["started"], "ticket") if answer["started"] != answer["attempts"] else "",
             span(answer["seconds"]),

@@ -54,6 +54,7 @@ def told(change: Mapping[str, Any]) -> Line:
         (progress.get("ready", 0), "ready", ""),
         (progress.get("waiting", 0), "waiting", "dim"),
         (progress.get("skipped", 0), "skipped", "dim"),
+        (progress.get("external", 0), "ticked by hand", "dim"),
     )
     line: Line = []
     if change.get("paused") is not None:
@@ -81,7 +82,7 @@ def _place(change: Mapping[str, Any], page: Page) -> Line:
 
 def landing(change: Mapping[str, Any]) -> str:
     """How the finished work gets to where it belongs; nothing where none of it is on a branch of Baton's."""
-    if not change.get("integration_branch"):
+    if not change.get("integration_branch") or change.get("landed"):
         return ""
     into = "" if change.get("target_branch") else " --into BRANCH"
     return f"baton land {shown(shlex.quote(str(change['change'])))}{into}"
@@ -89,5 +90,6 @@ def landing(change: Mapping[str, Any]) -> str:
 
 def _next(change: Mapping[str, Any]) -> Line:
     land, archive = landing(change), f"openspec archive {shown(shlex.quote(str(change['change'])))}"
-    first: Line = [(f"{INDENT}complete ", "green"), ("-> ", "")]
+    where = f"complete, on {shown(change['landed'])} " if change.get("landed") else "complete "
+    first: Line = [(f"{INDENT}{where}", "green"), ("-> ", "")]
     return [*first, *([(land, "bold"), (", then: ", "")] if land else []), (archive, "bold")]

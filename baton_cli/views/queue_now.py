@@ -153,7 +153,8 @@ def _idle(change: Mapping[str, Any], grid: Grid) -> list[Line]:
     if not ready or change.get("paused") is not None:
         return []
     if not change.get("integration_branch"):
-        said = f'not started: tell an agent session "run baton on {shown(change["change"])}"'
+        name = shown(change["change"])
+        said = f'not started: tell an agent session "run baton on {name}", or: baton drive {name} --agent CMD'
     else:
         said = f"nothing runs now; {count(ready, 'ticket')} can begin with the next `baton actions`"
         slots = change.get("slots", {})

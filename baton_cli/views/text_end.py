@@ -35,6 +35,8 @@ MARKS = {"integrated": "✓", "attested": "~", "external": "~", "unproved": "✗
 def audit_text(answer: Value) -> str:
     """One line a ticked box, what is to be known about it below, then what the audit says and what it does not."""
     lines = [_audit_head(answer)]
+    for problem in answer["problems"]:  # first: it may be why every box below lacks its evidence
+        lines += [f"! {prose(problem['message'])}", f"  -> {prose(problem['hint'])}"]
     keys = max((len(short(box["ticket"])) for box in answer["boxes"]), default=0)
     for box in answer["boxes"]:
         mark = MARKS[box["level"]] if box["passed"] else "✗"
@@ -50,8 +52,6 @@ def audit_text(answer: Value) -> str:
     for made in answer["decisions"]:
         by = joined((prose(made["who"]), prose(made["at"]), prose(made["why"])))
         lines.append(f"  decision: {shown(made['decision'])} {short(made['ticket'])}: {by}")
-    for problem in answer["problems"]:
-        lines += [f"! {prose(problem['message'])}", f"  -> {prose(problem['hint'])}"]
     return "".join(f"{line}\n" for line in [*lines, f"note: {prose(answer['proves'])}"])
 
 
@@ -61,6 +61,11 @@ def _audit_head(answer: Value) -> str:
     if not counts["ticked"]:
         return f"{change}{place}: none of {count(counts['total'], 'ticket')} is ticked, so there is nothing to prove"
     good = counts["ticked"] - counts["failing"]
+    allowed = sum(1 for box in answer["boxes"] if box["passed"] and box["level"] != "integrated")
+    if answer["passed"] and allowed:
+        return (
+            f"{change}{place}: {good - allowed} of {count(counts['ticked'], 'ticked ticket')} proved, {allowed} allowed"
+        )
     if answer["passed"]:
         return f"{change}{place}: each of {count(counts['ticked'], 'ticked ticket')} is proved"
     first = answer["first"]

@@ -158,4 +158,7 @@ def test_the_summary_says_what_is_next() -> None:
 def test_whom_a_drive_waits_for() -> None:
     entries = [{"ticket": "g#1.1", "state": "claimed", "agent": None, "session": "s"}, "and 3 more"]
     answer = {"actions": [{"kind": "wait", "reason": "agents are at work", "in_flight": entries}]}
-    assert waiting_for(answer) == "waiting: agents are at work: g#1.1 (claimed, session s), and 3 more"
+    assert waiting_for(answer) == (
+        "waiting: agents are at work: g#1.1 (claimed, session s), and 3 more"
+        " (--session s goes on as that session, --no-wait ends here)"
+    )

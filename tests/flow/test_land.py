@@ -414,7 +414,7 @@ def test_the_command_says_what_was_done_and_what_comes_next(world: World) -> Non
     told = baton(world.root, "land", "grow")
     assert told.returncode == 0, told.stderr
     assert told.stdout.startswith("grow is landed: main moved from ")
-    assert f"git commit -m 'Tick grow' -- {TASKS_FILE}" in told.stdout
+    assert f"git commit -m 'Tick grow' -- :/{TASKS_FILE}" in told.stdout
     assert "openspec archive grow" in told.stdout
     assert "baton clean grow" in told.stdout
     assert baton_json(world.root, "land", "grow")["schema"] == "baton.land/1"

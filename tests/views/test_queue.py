@@ -138,7 +138,8 @@ def test_no_change_and_a_change_not_run_yet() -> None:
     assert view(fresh) == (
         "add-dark-mode  0 of 3 tickets done  ────────────────────────  2 ready, 1 waiting\n"
         "\n"
-        '  not started: tell an agent session "run baton on add-dark-mode"\n'
+        '  not started: tell an agent session "run baton on add-dark-mode", or: baton\n'
+        "  drive add-dark-mode --agent CMD\n"
         "\n"
         "    1    Ground            0 of 2 done\n"
         "  ○ 1.1  Dig               ready\n"

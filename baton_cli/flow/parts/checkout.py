@@ -49,7 +49,11 @@ def leak(before: str | None, after: str, own: str) -> str | None:
         said.append(f"changed: {', '.join(at_most(fresh, 5))}")
     if then["stash"] != now["stash"]:
         said.append("the stash changed")
-    return f"isolation_leak: in the checkout since the claim, {'; '.join(said)}" if said else None
+    if not said:
+        return None
+    return (
+        f"isolation_leak: in the checkout since the claim, {'; '.join(said)} (your own work, or a stray agent's; kept)"
+    )
 
 
 def isolation(context: Context, assignment: Assignment) -> dict[str, str]:
@@ -60,4 +64,4 @@ def isolation(context: Context, assignment: Assignment) -> dict[str, str]:
     if said is None:
         return {}
     running = [item.ticket for item in assignments.of_change(context.store, assignment.change, [State.CLAIMED])]
-    return {"isolation": f"{said}; in flight: {', '.join(running[:5]) or 'nothing'}"}
+    return {"isolation": f"{said}; in flight: {', '.join(running[:5])}" if running else said}

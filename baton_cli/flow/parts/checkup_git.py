@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import baton_cli
 from baton_cli.config import Config
 from baton_cli.core.findings import ERROR, NOTE, OK, WARNING, Finding
-from baton_cli.git import inspect
+from baton_cli.git import inspect, repo
 from baton_cli.git.run import MINIMUM_GIT, version
 from baton_cli.project import Project
 
@@ -24,6 +24,10 @@ def tools() -> Iterator[Finding]:
 def settings(project: Project, config: Config) -> Iterator[Finding]:
     """Settings that change what workers or merges meet."""
     place = project.repository
+    if repo.resolve(place, "HEAD") is None:
+        yield Finding(
+            ERROR, "no_commits", f"{place} has no commit yet", "make a first commit: nothing can run before it"
+        )
     found = inspect.hooks(place, project.common_dir)
     if found:
         yield Finding(

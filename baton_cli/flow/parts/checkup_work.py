@@ -159,5 +159,5 @@ def refs(context: Context) -> Iterator[Finding]:
         yield Finding(ERROR, "commit_missing", f"{heads[oid]} ({oid[:12]}) is not in the repository", fix)
     sealed = [ref for ref in repo.refs(repository, "refs/baton/sealed/") if ref.rpartition("/")[2] not in known]
     if sealed:
-        said = f"{len(sealed)} refs in {names.sealed_ref('')} are not in the store"
+        said = f"of the refs in {names.sealed_ref('')}, {len(sealed)} are not in the store"
         yield Finding(NOTE, "unknown_refs", said, "`baton clean` removes those whose work is integrated")

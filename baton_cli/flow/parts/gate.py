@@ -65,7 +65,8 @@ def judge(context: Context, question: Question, place: Callable[[], Path], setup
             }
         )
         if not run.passed:
-            failed = f"`{command}` is red on the merged tree (log {here}): {shorten(process.tail(here), 300)}"
+            said = shorten(process.tail(here), 300)
+            failed = f"`{command}` is red on the merged tree (log {here})" + (f": {said}" if said else "")
             break
         ran.append(command)
     if ran and failed is None and repo.against_head(path)[1]:
