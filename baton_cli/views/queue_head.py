@@ -40,7 +40,7 @@ def head(change: Mapping[str, Any], page: Page) -> list[Line]:
         elif part:
             lines.append([(INDENT, ""), *page.clip(part, page.width - len(INDENT))])
     if complete and total:
-        lines.append(_next(change))
+        lines += _next(change, page)
     return lines
 
 
@@ -88,8 +88,14 @@ def landing(change: Mapping[str, Any]) -> str:
     return f"baton land {shown(shlex.quote(str(change['change'])))}{into}"
 
 
-def _next(change: Mapping[str, Any]) -> Line:
+def _next(change: Mapping[str, Any], page: Page) -> list[Line]:
     land, archive = landing(change), f"openspec archive {shown(shlex.quote(str(change['change'])))}"
     where = f"complete, on {shown(change['landed'])} " if change.get("landed") else "complete "
     first: Line = [(f"{INDENT}{where}", "green"), ("-> ", "")]
-    return [*first, *([(land, "bold"), (", then: ", "")] if land else []), (archive, "bold")]
+    if not land:
+        return [[*first, (archive, "bold")]]
+    then: Line = [("then: ", ""), (archive, "bold")]
+    whole: Line = [*first, (land, "bold"), (", ", ""), *then]
+    if length(whole) < page.width:
+        return [whole]
+    return [[*first, (land, "bold")], [(" " * length(first), ""), *then]]
