@@ -73,7 +73,7 @@ def _ticket(view: TicketView, by_key: dict[str, TicketView]) -> dict[str, Any]:
         "ticked": ticket.done,
         "status": view.status.value,
         "reason": view.reason,
-        "waits_for": actions.at_most(_described(key, by_key) for key in view.waits_for),
+        "waits_for": _waits_for(view.waits_for, by_key),
         "flags": list(view.planned.flags),
     }
     if completion is not None and view.status in FINISHED:
@@ -87,6 +87,12 @@ def _ticket(view: TicketView, by_key: dict[str, TicketView]) -> dict[str, Any]:
     if view.assignment is not None:
         value["assignment"] = assignment_value(view.assignment)
     return value
+
+
+def _waits_for(keys: tuple[str, ...], by_key: dict[str, TicketView]) -> list[str]:
+    """The first few, described, and a count: a closing check of a large section waits for hundreds."""
+    shown = [_described(key, by_key) for key in keys[: actions.LIST_LIMIT]]
+    return actions.at_most([*shown, *keys[actions.LIST_LIMIT :]])
 
 
 def _described(key: str, by_key: dict[str, TicketView]) -> str:
