@@ -14,7 +14,7 @@ from baton_cli.core.facts import Change
 from baton_cli.core.lifecycle import Assignment, Event, State
 from baton_cli.core.receipt import SealedReceipt
 from baton_cli.errors import BatonError
-from baton_cli.flow.parts import branch, evidence, gate, holding, merging
+from baton_cli.flow.parts import branch, evidence, gate, holding, merging, stops
 from baton_cli.git import repo
 from baton_cli.store import assignments, merges
 from baton_cli.store import evidence as stored
@@ -46,6 +46,8 @@ def integrate(context: Context, change: str, setup: Sequence[str], *, wait: bool
             before = len(moved)
             for name in _changes(context, change):
                 error = _drain(context, name, setup, wanted, moved)
+                if error is not None:
+                    stops.record(context, name, error)
                 stopped = stopped or (error if name == change else None)
         if len(moved) == before:
             break  # what is still sealed is locked by a seal that runs, or waits for right of way

@@ -10,7 +10,7 @@ from baton_cli.core.facts import Change
 from baton_cli.core.frontier import FINISHED, TicketView
 from baton_cli.core.lifecycle import Assignment, Event, State, counts_as_attempt
 from baton_cli.errors import BatonError
-from baton_cli.flow.parts import activity, branch, clearing, holding
+from baton_cli.flow.parts import activity, branch, clearing, holding, stops
 from baton_cli.flow.parts.tickets import Loaded
 from baton_cli.git import repo
 from baton_cli.git.run import version
@@ -66,10 +66,13 @@ def finish_merges(context: Context, change: Change) -> BatonError | None:
     """Record what a killed integration had already moved. Busy lock: its holder is alive and does it."""
     with holding.integration(context, wait=False) as held:
         if held:
+            error = None
             try:
                 branch.head(context, store_plans.get_change(context.store, change.change) or change)
-            except BatonError as error:
-                return error
+            except BatonError as stopped:
+                error = stopped
+            stops.record(context, change.change, error)
+            return error
     return None
 
 

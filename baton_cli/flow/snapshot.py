@@ -9,6 +9,7 @@ from baton_cli.core import actions
 from baton_cli.core.actions import iso
 from baton_cli.core.facts import Change
 from baton_cli.core.frontier import FINISHED, Progress, Status, TicketView, progress
+from baton_cli.flow.parts import stops
 from baton_cli.flow.parts.tickets import Loaded
 from baton_cli.flow.parts.work import assignment_value, slots
 from baton_cli.store import events
@@ -34,7 +35,10 @@ def snapshot(context: Context, loaded: Loaded, views: tuple[TicketView, ...]) ->
         "progress": counts._asdict(),
         "boxes": {"total": loaded.plan.document.total, "done": loaded.plan.document.done},
         "slots": slots(context),
-        "attention": actions.blocked_tickets(views, command, str(context.project.root), steps=True),
+        "attention": [
+            *(stops.current(context, loaded.change) if change else ()),
+            *actions.blocked_tickets(views, command, str(context.project.root), steps=True),
+        ],
         "sections": _sections(loaded, views),
     }
 

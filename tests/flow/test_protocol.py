@@ -448,6 +448,14 @@ def test_a_commit_of_somebody_else_on_the_integration_branch_is_named(world: Wor
     settled = world.finish(action)
     assert settled["state"] == "sealed"
     assert "not Baton's" in settled["notices"][0]
+    (shown,) = world.status()["attention"]
+    assert shown["reason"] == "integration_moved"
+    assert "not Baton's" in shown["detail"]
+    assert shown["steps"][0]["say"].startswith("point the branch at ")
+    run_git(world.root, "update-ref", f"refs/heads/{world.integration}", "HEAD")
+    world.actions()
+    assert world.ticket("1.1")["status"] == "integrated"
+    assert world.status()["attention"] == []
 
 
 def test_npm_style_setup_runs_in_every_worktree(tmp_path: Path) -> None:
