@@ -52,7 +52,9 @@ step() { # step NAME COMMAND...: run it, remember how it went
     steps+=("$(printf '%-10s %-6s %4d s' "$name" "$result" $((SECONDS - begun)))")
 }
 
-step pytest "$test_python" -m pytest -q -n auto --dist worksteal -p no:cacheprovider "$@"
+# One worker more than processors: tests wait for git and for agents much of the time.
+workers=$(($(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1))
+step pytest "$test_python" -m pytest -q -n "$workers" --dist worksteal -p no:cacheprovider "$@"
 if [ -z "$quick" ]; then
     step ruff "$test_python" -m ruff check --no-cache .
     step mypy "$test_python" -m mypy --cache-dir=/dev/null

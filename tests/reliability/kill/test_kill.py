@@ -22,7 +22,7 @@ from tests.reliability.kill.victim import Point
 pytestmark = victim.listens
 CHUNKS = 8
 WRITES = (1, 3)  # of a child, after which it and Baton are killed
-OF_DRIVE = 10  # one of so many points of a drive is tried: it has 500, most of them those of the other verbs
+OF_DRIVE = 20  # one of so many points of a drive is tried: it has 500, most of them those of the other verbs
 SOME = 3  # points of each scenario in the quick form
 
 _stages: dict[Path, Stage] = {}
