@@ -61,7 +61,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
     """What is written goes to it; `terminal.writes` holds each piece."""
     screen = Terminal()
     monkeypatch.setattr(watch.output, "write", lambda text, stream=None: (writes.append(text), screen.feed(text)))
-    monkeypatch.setattr(watch.shutil, "get_terminal_size", lambda: os.terminal_size((80, 10)))
+    monkeypatch.setattr(watch.shutil, "get_terminal_size", lambda fallback=(80, 24): os.terminal_size((80, 10)))
     monkeypatch.setattr(watch, "REST", 0)  # the tests are faster than a picture
     writes: list[str] = []
     screen.writes = writes  # type: ignore[attr-defined]
@@ -115,7 +115,7 @@ def test_a_picture_is_cut_to_the_rows_and_drawn_anew_after_a_resize(
     def narrow() -> None:
         assert terminal.rows[:2] + terminal.rows[-1:] == ["line 0", "line 1", "and 21 more lines"]
         terminal.rows = ["what a terminal makes of it"] * 5
-        monkeypatch.setattr(watch.shutil, "get_terminal_size", lambda: os.terminal_size((40, 5)))
+        monkeypatch.setattr(watch.shutil, "get_terminal_size", lambda fallback=(80, 24): os.terminal_size((40, 5)))
 
     def draw(size: watch.Size) -> str:
         sizes.append(size)
