@@ -59,6 +59,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--full", action="store_true", default=False, help="also run the slow forms (or BATON_FULL=1)")
 
 
+# Read now: the environment of the tests is emptied of BATON_*.
+_FAILED = os.environ.get("BATON_FAILED", "")
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Where BATON_FAILED names a file, add each test that failed, for regression.sh to try it once more by itself."""
+    if _FAILED and report.failed and "PYTEST_XDIST_WORKER" not in os.environ:
+        with open(_FAILED, "a", encoding="utf-8") as file:
+            file.write(f"{report.nodeid}\n")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     # Read before the environment of the tests is emptied of BATON_*.
     config.stash[_FULL] = bool(config.getoption("--full")) or os.environ.get("BATON_FULL", "") not in ("", "0")
