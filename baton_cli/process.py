@@ -21,6 +21,8 @@ from typing import IO
 from baton_cli import locks, slots
 from baton_cli.errors import BatonError
 
+KERNEL = b"2"  # the parent of the kernel's own threads, which have no environment
+EXEC_LOOKS, EXEC_PAUSE = 20, 0.001  # seconds
 MARKER = "BATON_CHECK_ID"  # in the environment of all that Baton or a check starts: whose it is, outermost first
 GRACE = 2.0  # seconds between asking and forcing
 SWEEP_LIMIT = 10.0  # seconds until a process that cannot be killed (stuck in the kernel) is given up
@@ -239,12 +241,21 @@ def _survivors(group: int, identity: str) -> set[int]:
             facts = _read(f"/proc/{name}/stat").rpartition(b")")[2].split()
             if facts[0] in (b"Z", b"X"):
                 continue
-            variables = _read(f"/proc/{name}/environ").split(b"\0") if int(facts[2]) != group else []
+            variables = _variables(name, facts[1]) if int(facts[2]) != group else []
         except (OSError, IndexError):  # ended meanwhile, or another user's
             continue
         if int(facts[2]) == group or any(i.startswith(marker) and needle in i[end:].split(b".") for i in variables):
             found.add(int(name))
     return found
+
+
+def _variables(name: str, parent: bytes) -> list[bytes]:
+    """The environment of a process. It reads as empty for a moment while a process is being replaced by `exec`."""
+    for _ in range(EXEC_LOOKS if parent != KERNEL and name.encode() != KERNEL else 1):
+        if found := _read(f"/proc/{name}/environ"):
+            return found.split(b"\0")
+        time.sleep(EXEC_PAUSE)
+    return []
 
 
 def _read(path: str) -> bytes:
