@@ -112,7 +112,8 @@ class Child:
             return self._stopped
         if self.code == 0:
             return Terminal.COMPLETED, ""
-        said = f": {self.said()}" if self.said() else ""
+        last = self.said()
+        said = f": {last}" if last else ""
         if self.code is not None and self.code < 0:
             return Terminal.FAILED, f"the agent was ended by signal {-self.code}{said}"
         return Terminal.FAILED, f"the agent ended with exit code {self.code}{said}"

@@ -89,19 +89,18 @@ def _refused(again: Action, notices: Sequence[str], known: str) -> tuple[str, st
 
 def waiting_for(answer: Mapping[str, Any]) -> str:
     """Whom we wait for when nothing of ours runs."""
+    items = [item for action in answer["actions"] for item in action.get("in_flight", ())]
 
     def entries() -> Iterator[str]:
-        for action in answer["actions"]:
-            for item in action.get("in_flight", ()):
-                if isinstance(item, str):
-                    yield item
-                else:
-                    who = item.get("agent") or (f"session {item['session']}" if item.get("session") else "")
-                    yield f"{item['ticket']} ({item['state']}{', ' if who else ''}{who or ''})"
+        for item in items:
+            if isinstance(item, str):
+                yield item
+            else:
+                who = item.get("agent") or (f"session {item['session']}" if item.get("session") else "")
+                yield f"{item['ticket']} ({item['state']}{', ' if who else ''}{who or ''})"
 
     reason = next((action["reason"] for action in answer["actions"] if action["kind"] == "wait"), "")
     held = ", ".join(entries())
-    waits = [item for action in answer["actions"] for item in action.get("in_flight", ()) if isinstance(item, Mapping)]
-    session = next((item["session"] for item in waits if item.get("session")), None)
+    session = next((item["session"] for item in items if not isinstance(item, str) and item.get("session")), None)
     way = f" (--session {session} goes on as that session, --no-wait ends here)" if session else ""
     return f"waiting: {reason}" + (f": {held}" if held else "") + way
