@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -15,7 +14,7 @@ from tests import figures, invariants
 from tests.kit import World
 from tests.reliability.git_faults import EARLY, HANG, LATE, MISSING, BadDay, told_well
 from tests.reliability.kill.scenarios import REFUSALS, SCENARIOS, Scenario, refused
-from tests.reliability.kill.stage import Stage, shape
+from tests.reliability.kill.stage import Stage, entered, shape
 
 CODES = {EARLY: "git_failed", LATE: "git_failed", HANG: "git_timeout", MISSING: "git_missing"}
 # What changes something, so that it matters whether a failed call had done its work.
@@ -25,19 +24,12 @@ WRITERS = {
 # Where nothing can be integrated now, the conflict is handed out all the same, with the head as it is.
 EXCUSED = {"actions-busy": ("worktrees",)}
 
-_stages: dict[Path, Stage] = {}
 _plain: dict[str, tuple[list[str], dict[str, Any]]] = {}
 
 
 @pytest.fixture
 def stage(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Stage:
-    """This process's stage: beginnings that were made stay for its other tests."""
-    base = tmp_path_factory.getbasetemp() / "bad-days"
-    found = _stages.setdefault(base, Stage(base))
-    monkeypatch.setenv("XDG_STATE_HOME", str(found.live / "state"))
-    monkeypatch.setenv("TMPDIR", str(found.temporary))
-    monkeypatch.setattr(tempfile, "tempdir", str(found.temporary))
-    return found
+    return entered(tmp_path_factory.getbasetemp() / "bad-days", monkeypatch)
 
 
 @pytest.fixture

@@ -10,10 +10,13 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests import invariants
 from tests.conftest import run_git
@@ -66,6 +69,18 @@ class Stage:
 
     def checkout(self, name: str) -> invariants.Checkout | None:
         return self._checkouts.get(name)
+
+
+_stages: dict[Path, Stage] = {}
+
+
+def entered(base: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    """This process's stage at `base`: beginnings that were made stay for its other tests."""
+    found = _stages.setdefault(base, Stage(base))
+    monkeypatch.setenv("XDG_STATE_HOME", str(found.live / "state"))
+    monkeypatch.setenv("TMPDIR", str(found.temporary))
+    monkeypatch.setattr(tempfile, "tempdir", str(found.temporary))
+    return found
 
 
 def shape(world: World) -> dict[str, Any]:

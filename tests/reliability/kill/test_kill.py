@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -16,7 +14,7 @@ from tests import figures, invariants
 from tests.kit import World
 from tests.reliability.kill import victim
 from tests.reliability.kill.scenarios import DRIVE, REFUSALS, SCENARIOS, Scenario, refused
-from tests.reliability.kill.stage import Stage, left_overs, shape
+from tests.reliability.kill.stage import Stage, entered, left_overs, shape
 from tests.reliability.kill.victim import Point
 
 pytestmark = victim.listens
@@ -28,18 +26,12 @@ OF_DRIVE = 20  # one of so many points of a drive is tried: it has 500, most of 
 WORTH = ("tasks", "branch", "completions", "revisions")
 SOME = 3  # points of each scenario in the quick form
 
-_stages: dict[Path, Stage] = {}
 _plain: dict[tuple[str, bool], tuple[victim.Run, dict[str, Any]]] = {}
 
 
 @pytest.fixture
 def stage(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Stage:
-    """This process's stage: beginnings that were made stay for its other tests."""
-    base = tmp_path_factory.getbasetemp() / "stage"
-    found = _stages.setdefault(base, Stage(base))
-    monkeypatch.setenv("XDG_STATE_HOME", str(found.live / "state"))
-    monkeypatch.setenv("TMPDIR", str(found.temporary))
-    monkeypatch.setattr(tempfile, "tempdir", str(found.temporary))
+    found = entered(tmp_path_factory.getbasetemp() / "stage", monkeypatch)
     monkeypatch.setattr(leftovers, "LIMIT", 0.0)  # what a killed agent's git locked is old enough at once
     return found
 
