@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 REAL_HOME = os.path.realpath(os.path.expanduser("~"))
 # Never to be touched, not even read; everything else below the real home may be read (Python itself may live there).
 PRIVATE = tuple(os.path.join(REAL_HOME, *parts) for parts in (
-    (".local", "state", "baton"), (".cache", "baton"), (".config", "baton"), (".gitconfig",), (".config", "git"),
+    (".local", "state", "baton"), (".config", "baton"), (".gitconfig",), (".config", "git"),
 ))  # fmt: skip
 PYTHON = tuple({os.path.realpath(path) for path in (sys.prefix, sys.base_prefix, sys.exec_prefix)})
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC
@@ -46,9 +46,7 @@ def _guard(event: str, args: tuple[Any, ...]) -> None:
     flags = args[2] if isinstance(args[2], int) else 0
     writes = bool(flags & WRITING) or any(letter in (args[1] or "") for letter in "wax+")
     excused = any(_below(path, folder) for folder in (*PYTHON, *_allowed)) or "__pycache__" in path
-    # The tests' own Python may live in Baton's cache folder, where the regression script put it.
-    private = any(_below(path, folder) for folder in PRIVATE) and not any(_below(path, folder) for folder in PYTHON)
-    if private or (writes and not excused):
+    if any(_below(path, folder) for folder in PRIVATE) or (writes and not excused):
         raise AssertionError(f"a test reached the real home: {path}")
 
 

@@ -102,7 +102,14 @@ def husk(path: Path) -> bool:
 def sound(path: Path) -> bool:
     """Whether git finds its way from `path` to its own folder for it, and so can work there. Starts no process."""
     admin = _admin(path)
-    return admin is not None and (admin / "HEAD").is_file()
+    return admin is not None and all(_written(admin / name) for name in ("HEAD", "commondir"))
+
+
+def _written(file: Path) -> bool:
+    try:
+        return file.stat().st_size > 0
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 def repair(cwd: Path, path: Path) -> None:
@@ -144,7 +151,8 @@ def rebuild(cwd: Path, path: Path, branch: str) -> None:
     if not husk(path):
         raise BatonError("not_a_husk", f"{path} is a finished worktree", "it may hold work and is left as it is")
     admin = _admin(path)
-    if admin is None:
+    if admin is None or not sound(path):  # killed before git itself could work there: it had no files yet
+        (path / ".git").unlink(missing_ok=True)
         _forget(cwd, path)
         add_existing(cwd, path, branch)
         return

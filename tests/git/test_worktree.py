@@ -307,6 +307,43 @@ def test_a_husk_killed_before_it_was_linked_is_rebuilt(
     assert repo.cleanliness(tree).changed == ()
 
 
+@pytest.mark.parametrize("lost", [("commondir",), ("commondir", "HEAD")])
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_husk_killed_while_it_was_linked_is_rebuilt(
+    repository: Path, tmp_path: Path, lost: tuple[str, ...], begun: bool
+) -> None:
+    tree = linked_only(repository, tmp_path)
+    admin = repo.git_dir(tree)
+    for name in lost:
+        (admin / name).unlink()
+    if begun:
+        (admin / lost[-1]).touch()
+    assert worktree.husk(tree)
+    worktree.rebuild(repository, tree, "b")
+    assert worktree.complete(tree)
+    assert repo.cleanliness(tree).changed == ()
+
+
+def test_a_husk_killed_while_its_link_was_written_is_rebuilt(repository: Path, tmp_path: Path) -> None:
+    tree = linked_only(repository, tmp_path)
+    (tree / ".git").write_text("")
+    worktree.rebuild(repository, tree, "b")
+    assert worktree.complete(tree)
+
+
+def linked_only(repository: Path, tmp_path: Path) -> Path:
+    """A worktree of which git was killed before it checked anything out."""
+    tree = tmp_path / "tree"
+    worktree.add(repository, tree, "b", "HEAD")
+    admin = repo.git_dir(tree)
+    (admin / "locked").write_text("initializing")
+    (admin / "index").unlink()
+    for entry in tree.iterdir():
+        if entry.name != ".git":
+            entry.unlink()
+    return tree
+
+
 def test_other_husks_and_locks_of_the_user_stay(repository: Path, tmp_path: Path, killed: Path, git: Git) -> None:
     worktree.add(repository, tmp_path / "other", "other", "HEAD")
     git(repository, "worktree", "lock", "--reason", "on a stick", tmp_path / "other")
