@@ -137,10 +137,11 @@ def token(given: str) -> str:
     return line
 
 
-def only_change(surroundings: Context, named: str | None, ticket: str) -> str:
-    """The change a ticket belongs to: the one named, or the only one there is."""
-    if named is not None:
-        return named
+def change_of(surroundings: Context, ticket: str) -> str:
+    """The change a ticket belongs to: the one in `change#1.2`, or the only one there is. Error: `which_change`."""
+    change, separator, _ = ticket.rpartition("#")
+    if separator:
+        return change
     changes = projects.changes(surroundings.project)
     if ticket in changes:
         raise BatonError(
@@ -163,13 +164,18 @@ WhyOption = Annotated[
 ]
 
 
+@contextmanager
+def proof(path: Path | None, named: str) -> Iterator[tuple[Observer, str]]:
+    """The observer, and the id of an assignment that is named by itself or by its ticket."""
+    is_id = projects.names_assignment(named)
+    with observer(path, assignment=named if is_id else None) as looks:
+        yield looks, named if is_id else looks.assignment_of(change_of(looks.context, named), named)
+
+
 def decide(decision: str, ticket: str, why: str | None, path: Path | None, json_mode: bool) -> None:
     """The body that all operator decisions share."""
-    change, separator, _ = ticket.rpartition("#")
     with operator(path) as person:
-        answer = person.decide(
-            only_change(person.context, change if separator else None, ticket), ticket, decision, why
-        )
+        answer = person.decide(change_of(person.context, ticket), ticket, decision, why)
     said = f"{decision}: {answer['ticket']}"
     if answer["notice"]:
         said += f"\n{output.escape(answer['notice'])}"

@@ -92,24 +92,29 @@ class SessionController:
 
     def _load(self, name: str, session: str, capacity: int, take_over: str | None) -> Round:
         """Parse tasks.md and record a new revision. A broken plan still lets interrupted integrations finish."""
+        first = store_plans.get_change(self.context.store, name) is None
         try:
-            loaded = load.load(self.context, name)
+            loaded, change = self.begin(name)
         except BatonError:
             known = store_plans.get_change(self.context.store, name)
             if known is not None:
                 recover.finish_merges(self.context, known)
             raise
-        first = store_plans.get_change(self.context.store, name) is None
-        change = recover.start(self.context, loaded.change)
         work = Round(name, session, capacity, take_over, loaded, change, detection.setup(self.context))
-        guessed = [
-            check.command for ticket in loaded.plan.tickets for check in ticket.checks if check.source == "detected"
-        ]
-        if first and guessed:
+        if first and loaded.plan.guessed:
             work.notices.append("the checks are detected, not configured: see `baton plan`, fix them with `baton init`")
-            work.notices.extend(baseline.baseline(self.context, change.base, guessed, work.setup).red)
+            work.notices.extend(baseline.baseline(self.context, change.base, loaded.plan.guessed, work.setup).red)
         work.notices.extend(loaded.fates)
         return work
+
+    def begin(self, change: str) -> tuple[Loaded, Change]:
+        """The plan, with its revision recorded, and the change's record, made when there is none."""
+        loaded = load.load(self.context, change)
+        known = store_plans.get_change(self.context.store, change)
+        if known is not None:
+            return loaded, known
+        started = recover.start(self.context, loaded)
+        return load.load(self.context, change), started  # what was skipped in an earlier life is out of the way now
 
     def _recover(self, work: Round) -> None:
         """Put back what was moved away, finish what was interrupted, end what has no ticket any more, expire leases."""
@@ -282,16 +287,11 @@ class SessionController:
 
     def _retire(self, change: str) -> tuple[str, ...]:
         """Before an integration outside of `actions`: end what the plan, edited since, has no ticket for any more."""
-        row = store_plans.get_change(self.context.store, change)
         try:
             loaded = load.look(self.context, change)
         except BatonError:
             return ()  # the integration meets the same error and says it
-        views = tickets.views(self.context, loaded)
-        if row is None or not recover.unwanted(self.context, loaded, views):
-            return ()
-        recover.finish_merges(self.context, row)  # what is merged already is not to be ended
-        return recover.supersede(self.context, loaded, views)
+        return recover.retire(self.context, loaded)
 
     def _wanted(self, change: str) -> frozenset[int]:
         """The tickets whose work may be integrated: in the plan as it is now, told apart, and not finished otherwise."""

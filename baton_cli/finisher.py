@@ -10,7 +10,7 @@ from baton_cli.controller import SessionController
 from baton_cli.core import landing
 from baton_cli.core.frontier import FINISHED
 from baton_cli.errors import BatonError
-from baton_cli.flow import clean, land, load, recover
+from baton_cli.flow import clean, land, recover
 from baton_cli.flow.parts import detection, tickets
 from baton_cli.git import repo
 from baton_cli.store import plans
@@ -24,8 +24,7 @@ class Finisher:
 
     def land(self, change: str, into: str | None = None) -> dict[str, Any]:
         """Bring a finished change to the branch it started from, as `baton.land/1`. Error: `not_complete`, those of `land`."""
-        loaded = load.load(self.context, change)
-        row = recover.start(self.context, loaded.change)
+        loaded, row = SessionController(self.context).begin(change)
         recover.finish_merges(self.context, row)
         views = tickets.views(self.context, loaded)
         left = [view for view in views if view.status not in FINISHED]

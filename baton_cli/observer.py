@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from baton_cli import project as projects
 from baton_cli.context import Context
@@ -15,12 +15,24 @@ from baton_cli.flow import load, snapshot
 from baton_cli.flow.parts import tickets
 from baton_cli.store import events
 
+if TYPE_CHECKING:
+    from baton_cli.flow.parts.travelled import Travelled
+
 
 class Observer:
     """The verbs that look."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
+        self._history: Travelled | None = None
+
+    def _travelled(self) -> Travelled:
+        """What the repository's history says, for changes that were never run here. Imported and made when first needed."""
+        if self._history is None:
+            from baton_cli.flow.parts.travelled import Travelled
+
+            self._history = Travelled(self.context)
+        return self._history
 
     def status(self, change: str | None = None) -> dict[str, Any]:
         """Every change of the project (or one), as `baton.status/1`. A broken one says why and hides no other."""
@@ -36,7 +48,7 @@ class Observer:
         return {"schema": snapshot.SCHEMA, "project": root, "changes": changes}
 
     def _look(self, change: str) -> dict[str, Any]:
-        loaded = load.look(self.context, change)
+        loaded = load.look(self.context, change, self._travelled)
         return snapshot.snapshot(self.context, loaded, tickets.views(self.context, loaded))
 
     def board(self, archived: bool = False) -> dict[str, Any]:
@@ -54,7 +66,11 @@ class Observer:
             *((f.name, f) for f in folders),
         ]:
             try:
-                loaded = load.look(context, name) if folder is None else load.look_at(context, folder)
+                loaded = (
+                    load.look(context, name, self._travelled)
+                    if folder is None
+                    else load.look_at(context, folder, self._travelled)
+                )
                 views = tickets.views(context, loaded)
                 value = snapshot.snapshot(context, loaded, views)
                 changes.append(overview.completed(context, value, loaded.plan, views))
@@ -66,7 +82,7 @@ class Observer:
 
     def plan(self, change: str) -> dict[str, Any]:
         """One plan, as `baton.plan/1`."""
-        return to_json(load.look(self.context, change).plan)
+        return to_json(load.look(self.context, change, self._travelled).plan)
 
     def plans(self) -> list[dict[str, Any]]:
         """Every change's plan; a broken one with its error, and its counts wherever the bytes decode."""
@@ -84,7 +100,7 @@ class Observer:
         """What the worker of a ticket has done, so far or as it was merged, as `baton.diff/1`."""
         from baton_cli.flow import decide, difference
 
-        loaded = load.look(self.context, change)
+        loaded = load.look(self.context, change, self._travelled)
         view = decide.find(tickets.views(self.context, loaded), ticket)
         if view.assignment is None and view.completion is not None and view.status is Status.INTEGRATED:
             return difference.merged(self.context, view.key, view.completion)
@@ -94,9 +110,25 @@ class Observer:
         """Why a ticket stands where it stands, as `baton.explain/1`."""
         from baton_cli.flow import decide, explain
 
-        loaded = load.look(self.context, change)
+        loaded = load.look(self.context, change, self._travelled)
         views = tickets.views(self.context, loaded)
         return explain.explain(self.context, loaded, views, decide.find(views, ticket))
+
+    def assignment_of(self, change: str, ticket: str) -> str:
+        """The assignment whose receipt a ticket has, or is to have. Error: `no_assignment`."""
+        from baton_cli.flow import decide
+        from baton_cli.flow.parts import work
+
+        view = decide.find(tickets.views(self.context, load.look(self.context, change, self._travelled)), ticket)
+        held = work.behind(self.context, view)
+        if held is not None:
+            return held.id
+        commit = view.completion.commit if view.completion is not None else None
+        raise BatonError(
+            "no_assignment",
+            f"nothing is recorded here of work on {view.key} (it is {view.status.value})",
+            f"its evidence is in the message of the commit: git show {commit}" if commit else "see `baton status`",
+        )
 
     def receipt(self, assignment_id: str) -> dict[str, Any]:
         """The receipt of an assignment, as `baton.receipt_view/1`."""

@@ -34,8 +34,8 @@ class Operator:
         return self._pause(change, None)
 
     def _pause(self, change: str, why: str | None) -> dict[str, Any]:
-        loaded = load.load(self.context, change)
-        decide.pause(self.context, recover.start(self.context, loaded.change), why)
+        loaded, row = SessionController(self.context).begin(change)
+        decide.pause(self.context, row, why)
         decision = "resume" if why is None else "pause"
         return {
             "schema": "baton.decision/1",
@@ -65,8 +65,7 @@ class Operator:
 
     def decide(self, change: str, ticket: str, decision: str, why: str | None) -> dict[str, Any]:
         """`done`, `skip`, `reopen`, `retry` or `abandon`, as `baton.decision/1`."""
-        loaded = load.load(self.context, change)
-        row = recover.start(self.context, loaded.change)
+        loaded, row = SessionController(self.context).begin(change)
         recover.finish_merges(self.context, row)
         view = decide.find(tickets.views(self.context, loaded), ticket)
         reason = why if decision == "retry" else decide.need_why(why)

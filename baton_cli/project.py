@@ -92,6 +92,11 @@ def find(start: Path | None) -> Project:
     )
 
 
+def names_assignment(text: str) -> bool:
+    """Whether this may be an assignment id, and is no ticket's."""
+    return "#" not in text and _DIGEST.search(text) is not None
+
+
 def from_assignment(assignment_id: str) -> Project:
     """The project an assignment id belongs to: its 8 hex digits name the per-user file. Errors: unknown_assignment."""
     shown = repr(assignment_id[:80])

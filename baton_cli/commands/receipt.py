@@ -8,14 +8,16 @@ import typer
 
 from baton_cli import cli, output
 
-app = typer.Typer(help="Show or verify the evidence of an assignment.", no_args_is_help=True)
-AssignmentArgument = Annotated[str, typer.Argument(help="The assignment_id.")]
+app = typer.Typer(help="Show or verify the evidence of a ticket.", no_args_is_help=True)
+TicketArgument = Annotated[
+    str, typer.Argument(metavar="TICKET", help="1.2, change#1.2 when there are several changes, or an assignment_id.")
+]
 
 
 @app.command()
-def show(assignment: AssignmentArgument, project: cli.ProjectOption = None, json: cli.JsonOption = False) -> None:
+def show(ticket: TicketArgument, project: cli.ProjectOption = None, json: cli.JsonOption = False) -> None:
     """Show the receipt: commit, checks and their results."""
-    with cli.observer(project, assignment=assignment) as looks:
+    with cli.proof(project, ticket) as (looks, assignment):
         answer = looks.receipt(assignment)
 
     def text() -> str:
@@ -27,8 +29,8 @@ def show(assignment: AssignmentArgument, project: cli.ProjectOption = None, json
 
 
 @app.command()
-def verify(assignment: AssignmentArgument, project: cli.ProjectOption = None, json: cli.JsonOption = False) -> None:
+def verify(ticket: TicketArgument, project: cli.ProjectOption = None, json: cli.JsonOption = False) -> None:
     """Check the receipt against its packet, its commit and the copy on disk. Exit code 1 when it does not count."""
-    with cli.observer(project, assignment=assignment) as looks:
+    with cli.proof(project, ticket) as (looks, assignment):
         answer = looks.verify_receipt(assignment)
     output.emit(answer, json_mode=json, text=f"the receipt of {answer['ticket']} counts: {answer['receipt']}")

@@ -43,6 +43,13 @@ def iso(seconds: float) -> str:
     return datetime.fromtimestamp(int(seconds), timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def epoch(moment: str) -> float:
+    """What `iso` wrote, as seconds since the epoch. Error: ValueError."""
+    from datetime import datetime
+
+    return datetime.fromisoformat(moment.replace("Z", "+00:00")).timestamp()
+
+
 def text_of(answer: Mapping[str, Any]) -> str:
     """The answer as it is printed: one line of JSON."""
     return json.dumps(answer, ensure_ascii=False, separators=(",", ":"))

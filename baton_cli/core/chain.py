@@ -83,6 +83,27 @@ def follow(
     return Chain(tuple(links), tuple(rewritten))
 
 
+def endings(links: Iterable[Link], tickets: Iterable[tuple[str, str]]) -> dict[str, Link]:
+    """By key: the sound commit that finished each of these tickets (key and fingerprint) and was not taken back since.
+
+    A text is known wherever its ticket stands now; twins need their keys, too.
+    """
+    keys_of: dict[str, list[str]] = {}
+    for key, fingerprint in tickets:
+        keys_of.setdefault(fingerprint, []).append(key)
+    found: dict[str, Link] = {}
+    for link in links:
+        same = keys_of.get(link.evidence.fingerprint, [])
+        key = same[0] if len(same) == 1 else link.evidence.key
+        if link.fault is not None or key not in same:
+            continue
+        if link.evidence.kind is None:
+            found.pop(key, None)
+        else:
+            found[key] = link
+    return found
+
+
 def _quotes(change: str, message: str) -> bool:
     """Whether our trailer is in it, also indented as `git merge --squash` proposes it."""
     return any(line.strip() == f"Baton-Change: {change}" for line in message.split("\n"))

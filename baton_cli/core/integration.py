@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from baton_cli.core import canonical
+from baton_cli.core.actions import epoch
+from baton_cli.core.facts import Completion
 from baton_cli.core.lifecycle import Assignment, State
 from baton_cli.core.prompt import shorten
 from baton_cli.core.receipt import SealedReceipt
@@ -113,6 +115,33 @@ class Evidence:
     gate: Mapping[str, Any] | None
     target: str | None = None
     said: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str | None:
+        """The kind of completion fact that this is evidence of; None for a `reopen`."""
+        return {"done": "attested", "skip": "skipped", None: "integrated"}.get(self.decision)
+
+    @property
+    def at(self) -> float:
+        """When the receipt was sealed or the decision made, in seconds since the epoch; 0 where it does not say."""
+        try:
+            return epoch(str(self.receipt["sealed_at"] if self.receipt else self.said["at"]))
+        except (KeyError, TypeError, ValueError):
+            return 0.0
+
+    def completion(self, ticket_id: int, commit: str) -> Completion:
+        """The fact about a ticket that `commit`, which says this, is the evidence of."""
+        return Completion(
+            ticket_id=ticket_id,
+            kind=self.kind or "",
+            fingerprint=self.fingerprint,
+            assignment_id=self.assignment_id,
+            commit=commit,
+            checks=tuple(check["command"] for check in self.receipt["checks"]) if self.receipt else (),
+            who=self.said.get("who"),
+            why=self.said.get("why"),
+            at=self.at,
+        )
 
 
 def read_message(message: str) -> Evidence | None:

@@ -43,6 +43,13 @@ class Plan:
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_key", {planned.key: planned for planned in self.tickets})
 
+    @property
+    def guessed(self) -> tuple[str, ...]:
+        """The commands of checks that nobody configured."""
+        return tuple(
+            check.command for planned in self.tickets for check in planned.checks if check.source == "detected"
+        )
+
 
 def build(
     change: str,

@@ -11,11 +11,9 @@ from baton_cli import project as projects
 from baton_cli.core import audit as audits
 from baton_cli.core import chain, identity, names, tasks
 from baton_cli.errors import BatonError
-from baton_cli.git import history, repo
+from baton_cli.flow.parts import travelled
+from baton_cli.git import repo
 from baton_cli.project import ChangeFolder, Project
-
-MENTION = "Baton-Change: "
-REPLACED = "refs/replace/"
 
 
 def audit(project: Project, change: str, allow: Collection[str]) -> dict[str, Any]:
@@ -26,20 +24,10 @@ def audit(project: Project, change: str, allow: Collection[str]) -> dict[str, An
     repository = project.repository
     refs = repo.refs(repository)
     tips = _tips(project, change, refs)
-    cut = history.cut_off(project.common_dir)
-    replaced = {name.removeprefix(REPLACED) for name in refs if name.startswith(REPLACED)}
-
-    def follow(tips: dict[str, str]) -> chain.Chain:
-        oids = sorted(set(tips.values()))
-        told = history.mentioning(repository, oids, MENTION)
-        return chain.follow(
-            change, oids, history.graph(repository, oids) if told else {}, told, cut=cut, replaced=replaced
-        )
-
-    found = follow(tips)
+    found, shallow = _follow(project, change, refs, tips)
     if not found.links:  # perhaps on a branch that is not checked out
         everywhere = {name: oid for name, oid in refs.items() if name.startswith(("refs/heads/", "refs/remotes/"))}
-        elsewhere = follow(everywhere)
+        elsewhere, _ = _follow(project, change, refs, everywhere)
         if elsewhere.links:
             tips, found = everywhere, elsewhere
     where = audits.Where(
@@ -47,9 +35,15 @@ def audit(project: Project, change: str, allow: Collection[str]) -> dict[str, An
         tasks=folder.tasks.relative_to(project.repository).as_posix(),
         archived=archived,
         branches=tuple(_short(name) for name in tips)[:5],
-        shallow=bool(cut),
+        shallow=shallow,
     )
     return audits.audit(where, document, keys, found, allow)
+
+
+def _follow(project: Project, change: str, refs: dict[str, str], tips: dict[str, str]) -> tuple[chain.Chain, bool]:
+    """What is found from these tips, and whether the history ends before its beginning."""
+    history = travelled.History(project, refs, tips.values())
+    return history.chain(change, tips.values()), history.shallow
 
 
 def _folder(project: Project, change: str) -> tuple[ChangeFolder, bool]:

@@ -8,11 +8,11 @@ from baton_cli.context import Context
 from baton_cli.core import actions
 from baton_cli.core.actions import iso
 from baton_cli.core.frontier import Status, TicketView
-from baton_cli.core.lifecycle import Assignment, State
+from baton_cli.core.lifecycle import Assignment
 from baton_cli.core.reasons import because
 from baton_cli.flow.parts.tickets import Loaded
-from baton_cli.flow.parts.work import assignment_value, receipt_value, slots
-from baton_cli.store import assignments, events, evidence
+from baton_cli.flow.parts.work import assignment_value, behind, receipt_value, slots
+from baton_cli.store import events, evidence
 from baton_cli.store import plans as store_plans
 
 SCHEMA = "baton.explain/1"
@@ -23,7 +23,7 @@ def explain(context: Context, loaded: Loaded, views: tuple[TicketView, ...], vie
     by_key = {one.key: one for one in views}
     planned = view.planned
     section = loaded.plan.document.sections[planned.ticket.section]
-    held = view.assignment or _finisher(context, view)
+    held = behind(context, view)
     digest = held.receipt if held is not None else None
     stuck = view.status is Status.BLOCKED and view.reason
     return {
@@ -54,14 +54,6 @@ def explain(context: Context, loaded: Loaded, views: tuple[TicketView, ...], vie
 
 def _held(context: Context, held: Assignment) -> dict[str, Any]:
     return {**assignment_value(held), "worktree": str(context.worktree(held.worktree))}
-
-
-def _finisher(context: Context, view: TicketView) -> Assignment | None:
-    """The assignment that finished a ticket."""
-    if view.completion is None or view.completion.assignment_id is None:
-        return None
-    found = assignments.find(context.store, view.completion.assignment_id)
-    return found if found is not None and found.state is State.INTEGRATED else None
 
 
 def _other(view: TicketView) -> dict[str, Any]:

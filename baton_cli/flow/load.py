@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from baton_cli import config as configuration
 from baton_cli import project as projects
 from baton_cli.context import Context
 from baton_cli.core import identity, tasks
 from baton_cli.core import plan as plans
-from baton_cli.core.facts import Revision
+from baton_cli.core.facts import Completion, Revision
 from baton_cli.core.identity import KnownTicket, Matching
 from baton_cli.core.plan import CheckSources, Plan
 from baton_cli.core.tasks import Document
@@ -22,6 +22,9 @@ from baton_cli.store import events
 from baton_cli.store import plans as store_plans
 from baton_cli.store.db import Store
 from baton_cli.store.plans import TicketRow
+
+if TYPE_CHECKING:
+    from baton_cli.flow.parts.travelled import Travelled  # brings git along
 
 
 def read_document(folder: ChangeFolder) -> Document:
@@ -76,11 +79,15 @@ def _build(
 
 
 def _skipped(
-    store: Store, change: str, document: Document, ticket_ids: Sequence[int | None], keys: Sequence[str]
+    store: Store,
+    change: str,
+    document: Document,
+    ticket_ids: Sequence[int | None],
+    keys: Sequence[str],
+    came: Sequence[Completion] = (),
 ) -> set[str]:
-    skips = {
-        (fact.ticket_id, fact.fingerprint) for fact in store_plans.completions(store, change) if fact.kind == "skipped"
-    }
+    facts = (*store_plans.completions(store, change), *came)
+    skips = {(fact.ticket_id, fact.fingerprint) for fact in facts if fact.kind == "skipped"}
     return {
         key
         for ticket, ticket_id, key in zip(document.tickets, ticket_ids, keys, strict=True)
@@ -99,24 +106,45 @@ def _recognise(
     return known, matching, keys, labels_now
 
 
-def look(context: Context, change: str) -> Loaded:
-    """The plan as it is now, recording nothing. A ticket that was never recorded gets a negative id of its own."""
-    return look_at(context, projects.change(context.project, change))
+def look(context: Context, change: str, travelled: Callable[[], Travelled] | None = None) -> Loaded:
+    """The plan as it is now, recording nothing. A ticket that was never recorded gets a negative id of its own.
+
+    `travelled` is asked for facts where this store never ran the change.
+    """
+    return look_at(context, projects.change(context.project, change), travelled)
 
 
-def look_at(context: Context, folder: ChangeFolder) -> Loaded:
+def look_at(context: Context, folder: ChangeFolder, travelled: Callable[[], Travelled] | None = None) -> Loaded:
     """The same for a folder that need not be among the open changes."""
     change = folder.name
     document = read_document(folder)
     latest = store_plans.latest_revision(context.store, change)
     if latest is not None and latest.digest == document.digest:
-        return _known(context, folder, document, latest)
+        return _known(context, folder, document, latest, travelled)
     _, matching, keys, _ = _recognise(context.store, change, document)
-    skipped = _skipped(context.store, change, document, matching.ticket_ids, keys)
+    ids = [-1 - place if ticket_id is None else ticket_id for place, ticket_id in enumerate(matching.ticket_ids)]
+    came = _came(context, travelled, document, change, keys, ids)
+    skipped = _skipped(context.store, change, document, ids, keys, came)
     plan = _build(context, folder, document, keys, skipped, matching.ambiguous)
-    ids = (-1 - place if ticket_id is None else ticket_id for place, ticket_id in enumerate(matching.ticket_ids))
     revision = latest or Revision(0, document.digest, 0.0)
-    return Loaded(folder, plan, dict(zip(keys, ids, strict=True)), revision, unsure=frozenset(matching.unsure))
+    ticket_ids = dict(zip(keys, ids, strict=True))
+    return Loaded(folder, plan, ticket_ids, revision, unsure=frozenset(matching.unsure), came=came)
+
+
+def _came(
+    context: Context,
+    travelled: Callable[[], Travelled] | None,
+    document: Document,
+    change: str,
+    keys: Sequence[str],
+    ids: Sequence[int],
+) -> tuple[Completion, ...]:
+    """The facts that came with the repository, about a change that was never run here."""
+    if travelled is None or not document.done or store_plans.get_change(context.store, change) is not None:
+        return ()
+    from baton_cli.flow.parts.travelled import asked
+
+    return travelled().facts(change, asked(document, dict(zip(keys, ids, strict=True))))
 
 
 def plan_or_error(context: Context, change: str) -> dict[str, Any]:
@@ -151,17 +179,24 @@ def load(context: Context, change: str) -> Loaded:
             return recorded
 
 
-def _known(context: Context, folder: ChangeFolder, document: Document, latest: Revision) -> Loaded:
+def _known(
+    context: Context,
+    folder: ChangeFolder,
+    document: Document,
+    latest: Revision,
+    travelled: Callable[[], Travelled] | None = None,
+) -> Loaded:
     """The recorded revision itself: keys and ids are what the store has."""
     store, change = context.store, folder.name
     present = store_plans.present_tickets(store, change)
     keys = [ticket.key for ticket in present]
     ticket_ids = [ticket.ticket_id for ticket in present]
     ambiguous = [position for position, ticket in enumerate(present) if ticket.ambiguous]
-    skipped = _skipped(store, change, document, ticket_ids, keys)
+    came = _came(context, travelled, document, change, keys, ticket_ids)
+    skipped = _skipped(store, change, document, ticket_ids, keys, came)
     plan = _build(context, folder, document, keys, skipped, ambiguous)
     unsure = store_plans.unsure_tickets(store, change)
-    return Loaded(folder, plan, dict(zip(keys, ticket_ids, strict=True)), latest, unsure=unsure)
+    return Loaded(folder, plan, dict(zip(keys, ticket_ids, strict=True)), latest, unsure=unsure, came=came)
 
 
 def _record(context: Context, folder: ChangeFolder, document: Document, latest: Revision | None) -> Loaded | None:

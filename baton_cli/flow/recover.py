@@ -10,22 +10,22 @@ from baton_cli.core.facts import Change
 from baton_cli.core.frontier import FINISHED, TicketView
 from baton_cli.core.lifecycle import Assignment, Event, State, counts_as_attempt
 from baton_cli.errors import BatonError
-from baton_cli.flow.parts import activity, branch, clearing, holding, stops
+from baton_cli.flow.parts import activity, branch, clearing, holding, stops, tickets
 from baton_cli.flow.parts.tickets import Loaded
+from baton_cli.flow.parts.travelled import Travelled, asked
 from baton_cli.git import repo
 from baton_cli.git.run import version
 from baton_cli.store import assignments, events
 from baton_cli.store import plans as store_plans
 
 
-def start(context: Context, change: str) -> Change:
-    """The change's record; when it is first run, its integration branch starts at the HEAD of the checkout.
+def start(context: Context, loaded: Loaded) -> Change:
+    """Record a change that is first run: its integration branch starts at the HEAD of the checkout, and what came with
+    the repository below that is recorded as finished.
 
-    With the store gone but the branch there, the finished tickets are read from the branch's own commits.
+    With the store gone but the branch there, the rest is read from the branch's own commits.
     """
-    known = store_plans.get_change(context.store, change)
-    if known is not None:
-        return known
+    change = loaded.change
     version()  # too old a git is refused before anything is made
     repository = context.project.repository
     head = repo.head(repository)
@@ -37,13 +37,18 @@ def start(context: Context, change: str) -> Change:
     row = Change(change, head.branch, base, name, base, None, context.now())
     _refuse_taken(name, taken)
     if not begun and not repo.update_ref(repository, row.integration_ref, head.oid, repo.NO_OID):
-        return start(context, change)  # another process was first
+        return store_plans.get_change(context.store, change) or start(context, loaded)  # another process was first
+    facts = Travelled(context).facts(change, asked(loaded.plan.document, loaded.ticket_ids), base)
     with context.store.transaction():
         other = store_plans.get_change(context.store, change)
         if other is not None:
             return other
         store_plans.start_change(context.store, row)
-    return row
+        for fact in facts:
+            store_plans.complete(context.store, change, fact)
+    if begun:
+        finish_merges(context, row)
+    return store_plans.get_change(context.store, change) or row
 
 
 def _above(branch: str) -> list[str]:
@@ -107,6 +112,15 @@ def supersede(context: Context, loaded: Loaded, views: Sequence[TicketView]) -> 
                         f"{current.ticket} is {cause}: its assignment ended, the work is kept on {current.branch}"
                     )
     return tuple(notices)
+
+
+def retire(context: Context, loaded: Loaded) -> tuple[str, ...]:
+    """The same outside of `actions`, after what is merged already was recorded: that is not to be ended."""
+    row, views = store_plans.get_change(context.store, loaded.change), tickets.views(context, loaded)
+    if row is None or not unwanted(context, loaded, views):
+        return ()
+    finish_merges(context, row)
+    return supersede(context, loaded, views)
 
 
 def expire(context: Context, change: str, take_over: str | None) -> tuple[Assignment, ...]:

@@ -72,6 +72,23 @@ def test_diff_of_integrated_work_shows_what_was_merged(world: World) -> None:
     assert baton_json(world.root, "diff", "1.1")["committed"] == ["one.txt"]
 
 
+def test_a_receipt_is_named_by_its_ticket_or_its_assignment(world: World, tmp_path: Path) -> None:
+    sealed, _ = hand_outs(world.actions(capacity=2))
+    world.finish(sealed)
+    by_id = baton_json(world.root, "receipt", "show", sealed["assignment_id"])
+    for name in ("1.1", "grow#1.1"):
+        assert baton_json(world.root, "receipt", "show", name) == by_id
+        assert baton(world.root, "receipt", "verify", name).stdout.startswith("the receipt of grow#1.1 counts: ")
+    assert baton_json(world.root, "receipt", "show", "1.2", code=1)["error"]["code"] == "no_receipt"
+    assert baton_json(world.root, "receipt", "show", "2.1", code=1)["error"]["code"] == "no_assignment"
+    assert baton_json(world.root, "receipt", "verify", "9.9", code=1)["error"]["code"] == "no_such_ticket"
+    run_git(world.root, "clone", "-q", "-b", world.integration, ".", str(tmp_path / "clone"))
+    write_files(tmp_path / "clone", {"openspec/changes/grow/tasks.md": world.tasks.read_bytes()})
+    error = baton_json(tmp_path / "clone", "receipt", "show", "1.1", code=1)["error"]
+    commit = run_git(world.root, "rev-parse", world.integration)
+    assert (error["code"], error["hint"].endswith(f"git show {commit}")) == ("no_assignment", True)
+
+
 def sealed_elsewhere(world: World, tmp_path: Path, *, forge: bool = False) -> tuple[dict[str, object], Path]:
     """Export the packet, do and seal the work in a clone, bring the commit home; the action and its receipt."""
     action = hand_outs(world.actions(capacity=1))[0]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from baton_cli.context import Context
 from baton_cli.core import integration, names
-from baton_cli.core.facts import Change, Completion
+from baton_cli.core.facts import Change
 from baton_cli.core.integration import Evidence
 from baton_cli.core.lifecycle import State
 from baton_cli.errors import BatonError
@@ -74,35 +74,23 @@ def record_commit(context: Context, change: str, commit: repo.Commit, previous: 
     """Record one valid commit of ours that the store does not know. Inside a transaction."""
     store, now = context.store, context.now()
     assignment = assignments.find(store, evidence.assignment_id) if evidence.assignment_id else None
-    commands = tuple(check["command"] for check in evidence.receipt["checks"]) if evidence.receipt else ()
     if assignment is not None and assignment.state is State.SEALED:
+        commands = tuple(check["command"] for check in evidence.receipt["checks"]) if evidence.receipt else ()
         merges.record_merge(store, assignment, commit.oid, previous, commit.tree, (), commands, now)
         return
     if not store_plans.set_integration_head(store, change, previous, commit.oid):
         raise BatonError("changed_meanwhile", f"the head of {change} was moved by another process", "call again")
     if evidence.target is not None:
         return
-    kind = {"done": "attested", "skip": "skipped", None: "integrated"}.get(evidence.decision)  # None: `reopen`
     same = [ticket for ticket in store_plans.known_tickets(store, change) if ticket.fingerprint == evidence.fingerprint]
     if len(same) > 1:  # renumbering keeps the text; only twins need their number
         same = [ticket for ticket in same if ticket.key == evidence.key]
     if len(same) != 1:
         return
-    if kind is None:
+    if evidence.kind is None:
         store_plans.revoke_completions(store, same[0].ticket_id, now)
     else:
-        fact = Completion(
-            ticket_id=same[0].ticket_id,
-            kind=kind,
-            fingerprint=evidence.fingerprint,
-            assignment_id=evidence.assignment_id,
-            commit=commit.oid,
-            checks=commands,
-            who=None,
-            why=None,
-            at=now,
-        )
-        store_plans.complete(store, change, fact)
+        store_plans.complete(store, change, evidence.completion(same[0].ticket_id, commit.oid))
 
 
 def _moved(change: Change, commit: str, why: str) -> BatonError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from baton_cli.context import Context
-from baton_cli.core.facts import Revision
+from baton_cli.core.facts import Completion, Revision
 from baton_cli.core.frontier import TicketView, survey
 from baton_cli.core.plan import Plan
 from baton_cli.core.tasks import Document
@@ -18,7 +18,8 @@ from baton_cli.store import plans as store_plans
 class Loaded:
     """A change as it stands: its folder, its plan, and which stored ticket each key is.
 
-    `unsure` are the stored tickets that an ambiguous one may be.
+    `unsure` are the stored tickets that an ambiguous one may be, `came` the facts that came with the repository while
+    nothing is recorded here.
     """
 
     folder: ChangeFolder
@@ -27,6 +28,7 @@ class Loaded:
     revision: Revision
     fates: tuple[str, ...] = ()
     unsure: frozenset[int] = frozenset()
+    came: tuple[Completion, ...] = ()
 
     @property
     def change(self) -> str:
@@ -39,7 +41,7 @@ def views(context: Context, loaded: Loaded) -> tuple[TicketView, ...]:
     return survey(
         loaded.plan,
         loaded.ticket_ids,
-        store_plans.completions(context.store, loaded.change),
+        (*store_plans.completions(context.store, loaded.change), *loaded.came),
         assignments.of_change(context.store, loaded.change),
     )
 

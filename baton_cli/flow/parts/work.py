@@ -7,6 +7,7 @@ from typing import Any
 from baton_cli.context import Context
 from baton_cli.core import receipt as receipts
 from baton_cli.core.actions import iso
+from baton_cli.core.frontier import TicketView
 from baton_cli.core.lifecycle import Assignment, State
 from baton_cli.errors import BatonError
 from baton_cli.store import assignments
@@ -16,6 +17,14 @@ def slots(context: Context) -> dict[str, int]:
     """How much of `limits.parallel` all changes of the project use together."""
     held = sum(1 for assignment in assignments.every_open(context.store) if assignment.state is State.CLAIMED)
     return {"used": held, "limit": context.config.parallel}
+
+
+def behind(context: Context, view: TicketView) -> Assignment | None:
+    """The assignment of a ticket: the open one, or the one that finished it."""
+    if view.assignment is not None or view.completion is None or view.completion.assignment_id is None:
+        return view.assignment
+    found = assignments.find(context.store, view.completion.assignment_id)
+    return found if found is not None and found.state is State.INTEGRATED else None
 
 
 def assignment_value(assignment: Assignment) -> dict[str, Any]:
