@@ -16,7 +16,7 @@ from baton_cli import private
 from baton_cli import project as projects
 from baton_cli.config import Config
 from baton_cli.project import Project
-from baton_cli.store.db import Store, open_store
+from baton_cli.store.db import Store, open_store, open_to_look
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def opened(
     if create:
         projects.prepare_state(project)
         private.remove_abandoned(project.state / private.SCRATCH)
-    store = open_store(project.queue_db if create or project.queue_db.exists() else None)
+    store = open_store(project.queue_db) if create else open_to_look(project.queue_db)
     try:
         yield Context(
             project=project,

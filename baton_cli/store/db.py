@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import sqlite3
 
 BUSY_TIMEOUT_MS = 60_000
+COPY_TRIES = 5
 CORRUPT_HINT = "move the file away and call again: finished tickets are recognised from the integration branch"
 
 
@@ -120,6 +121,60 @@ def open_store(path: Path | None) -> Store:
             connection.close()
             raise
         return store
+
+
+def open_to_look(path: Path) -> Store:
+    """The same for someone who only reads: an empty one in memory where there is no file, and a copy of the file where it
+    cannot be opened in its place (even to read, SQLite writes beside it). Errors as above."""
+    if not path.exists():
+        return open_store(None)
+    try:
+        return open_store(path)
+    except BatonError as error:
+        if error.code != "store_unusable":
+            raise
+        import tempfile
+
+        with contextlib.suppress(OSError), tempfile.TemporaryDirectory(prefix="baton-look-") as scratch:
+            copy = Path(scratch) / path.name
+            _copy(path, copy)
+            return _in_memory(copy)
+        raise
+
+
+def _copy(path: Path, copy: Path) -> None:
+    """Database and journal as they were at one moment, whoever writes meanwhile."""
+    import shutil
+
+    sources = (path, path.with_name(f"{path.name}-wal"))
+    for _ in range(COPY_TRIES):
+        before = [_stamp(source) for source in sources]
+        for source in sources:
+            target = copy.with_name(source.name)
+            target.unlink(missing_ok=True)
+            if source.is_file():
+                shutil.copyfile(source, target)
+        if before == [_stamp(source) for source in sources]:
+            return
+
+
+def _stamp(file: Path) -> tuple[int, int] | None:
+    try:
+        known = file.stat()
+    except FileNotFoundError:
+        return None
+    return known.st_mtime_ns, known.st_size
+
+
+def _in_memory(path: Path) -> Store:
+    """All of a database in memory, so that its file may go."""
+    found, held = open_store(path), open_store(None)
+    try:
+        with _named_failures(str(path)):
+            found._connection.backup(held._connection)
+    finally:
+        found.close()
+    return held
 
 
 def damage(store: Store) -> str | None:

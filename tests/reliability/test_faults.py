@@ -144,8 +144,8 @@ UNWRITABLE: dict[str, tuple[str, ...]] = {
 }
 
 
-def as_another(world: World, session: str) -> str:
-    """What `actions` says to a user without special rights: its tickets, or the code of its refusal. In a fork of ours."""
+def as_another(call: Callable[[], str]) -> str:
+    """What a call says to a user without special rights, or the code of its refusal. In a fork of ours."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -153,7 +153,7 @@ def as_another(world: World, session: str) -> str:
             if os.geteuid() == 0:
                 os.setgid(NOBODY)
                 os.setuid(NOBODY)
-            said = " ".join(action["ticket"] for action in hand_outs(world.actions(session, capacity=1)))
+            said = call()
         except BatonError as error:
             said = told_well(error)
         except OSError as error:
@@ -170,6 +170,10 @@ def as_another(world: World, session: str) -> str:
     return said
 
 
+def handed(world: World, session: str) -> Callable[[], str]:
+    return lambda: " ".join(action["ticket"] for action in hand_outs(world.actions(session, capacity=1)))
+
+
 def given_to(path: Path, user: int) -> None:
     """Make it all another user's, if we are somebody who can."""
     if os.geteuid() == 0:
@@ -184,12 +188,24 @@ def test_what_cannot_be_written_is_named(others: Path, name: str) -> None:
     place = world.root / name
     mode = place.stat().st_mode & 0o777
     place.chmod(0o500 if place.is_dir() else 0o400)
-    assert as_another(world, "s2") in UNWRITABLE[name]
+    assert as_another(handed(world, "s2")) in UNWRITABLE[name]
     for healed in place.parent.glob(f"{place.name}*"):  # SQLite gives its other files the mode of the database
         healed.chmod(mode)
-    assert as_another(world, "s2") == "grow#1.2"
+    assert as_another(handed(world, "s2")) == "grow#1.2"
     given_to(others, os.geteuid())
     to_the_end(world, "s3")
+
+
+def test_who_may_only_read_can_look(others: Path) -> None:
+    world = make_world(others / "project", PLAN)
+    world.actions("s1", capacity=1)
+    before = world.status()
+    subprocess.run(["chmod", "-R", "a+rX", world.root], check=True)
+    files = sorted(world.root.rglob("*"))
+    for path in [world.root, *files]:  # for a user who is not root and so stays the owner
+        path.chmod(path.stat().st_mode & 0o555)
+    assert json.loads(as_another(lambda: json.dumps(world.status()))) == before
+    assert sorted(world.root.rglob("*")) == files
 
 
 # -- the store -------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import pytest
 
 from baton_cli.errors import BatonError
 from baton_cli.store import assignments, db, events, migrations, plans
-from baton_cli.store.db import Store, open_store
+from baton_cli.store.db import Store, open_store, open_to_look
 from tests.stand_ins import CHANGE, make_change, make_plan, record
 
 FORK = multiprocessing.get_context("fork")
@@ -463,3 +463,39 @@ def test_a_row_that_breaks_a_reference_is_refused(store: Store) -> None:
         store.insert(
             "completions", change=CHANGE, ticket_id=99, kind="integrated", fingerprint="f", checks="[]", at=1.0
         )
+
+
+def unopenable(path: Path) -> None:
+    """As where nothing may be written beside the file; this stops root, too."""
+    path.with_name(f"{path.name}-shm").unlink(missing_ok=True)
+    path.with_name(f"{path.name}-shm").symlink_to("/dev/full/none")
+
+
+def test_what_cannot_be_opened_in_its_place_is_read_from_a_copy(tmp_path: Path) -> None:
+    path = tmp_path / "queue.db"
+    writer = open_store(path)
+    with writer.transaction():
+        plans.start_change(writer, make_change())
+    before = path.read_bytes(), path.with_name("queue.db-wal").read_bytes()
+    shutil.copytree(tmp_path, tmp_path / "other")  # as a process leaves it that was killed: the journal holds it all
+    writer.close()
+    path = tmp_path / "other" / "queue.db"
+    unopenable(path)
+    with pytest.raises(BatonError) as caught:
+        open_store(path)
+    assert caught.value.code == "store_unusable"
+    store = open_to_look(path)
+    assert plans.all_changes(store) == (make_change(),)
+    store.close()
+    assert (path.read_bytes(), path.with_name("queue.db-wal").read_bytes()) == before
+
+
+def test_where_no_copy_can_be_made_the_reason_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "queue.db"
+    open_store(path).close()
+    unopenable(path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    with pytest.raises(BatonError) as caught:
+        open_to_look(path)
+    assert caught.value.code == "store_unusable"
+    assert str(path) in caught.value.message
