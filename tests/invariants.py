@@ -199,7 +199,7 @@ def _assignments(world: World, connection: sqlite3.Connection, refs: Mapping[str
     for row in _rows(connection, "SELECT * FROM assignments"):
         if row["state"] == State.ABANDONED.value and row["sealed_head"]:
             assert refs[f"refs/baton/sealed/{row['id']}"], "sealed work was given up and lost"
-        if row["state"] == State.ABANDONED.value and row["prepared_at"] is not None:
+        if row["state"] == State.ABANDONED.value and row["prepared_at"] and not row["removed_at"]:
             assert f"refs/heads/{row['branch']}" in refs, "the branch of work that was given up is gone"
         if row["state"] in final:
             continue
@@ -259,12 +259,13 @@ def _history(connection: sqlite3.Connection) -> None:
 def _worktrees(world: World, connection: sqlite3.Connection, refs: Mapping[str, str]) -> None:
     """Every worktree that git knows in our folder is an assignment's or Baton's own; what was removed is gone."""
     known = {}
+    final = {State.INTEGRATED.value, State.ABANDONED.value}
     for row in _rows(connection, "SELECT * FROM assignments"):
         place = world.project.worktrees / row["worktree"]
         if row["removed_at"] is None:
             known[place] = row
         else:
-            assert row["state"] == State.INTEGRATED.value, "a worktree was removed and its work not integrated"
+            assert row["state"] in final, "a worktree was removed and its work is not at an end"
             assert not place.exists(), f"{place} was removed and is there"
             assert f"refs/heads/{row['branch']}" not in refs, f"{row['branch']} was removed and is there"
     for admin in (world.project.common_dir / "worktrees").glob("*/gitdir"):

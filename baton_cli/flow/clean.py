@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -62,10 +63,7 @@ def _assignment(context: Context, assignment: Assignment, done: Cleaned) -> None
     if not place_there and not branch_there:
         return
     name = f"{assignment.branch} ({assignment.ticket})"
-    if assignment.state is State.ABANDONED:
-        done.keep("branch", name, "it was given up, so its work is not integrated")
-        return
-    if assignment.state is not State.INTEGRATED:
+    if assignment.open:
         done.keep("branch", name, f"it is {assignment.state.value}")
         return
     if assignment.attempt.settled_at is None and assignment.attempt.lease_expires_at > context.now():
@@ -76,6 +74,10 @@ def _assignment(context: Context, assignment: Assignment, done: Cleaned) -> None
         if held:
             keep = clearing.reason_to_keep if done.dry_run else clearing.clear
             why = keep(context, assignment) or ""
+    if why and assignment.state is State.ABANDONED:
+        ways = [f"git worktree remove --force {shlex.quote(str(path))}"] if place_there else []
+        ways += [f"git branch -D {shlex.quote(assignment.branch)}"] if branch_there else []
+        why = f"it was given up, and {why}; if nobody wants it: {' && '.join(ways)}"
     if why:
         done.keep("branch", name, why)
         return

@@ -212,6 +212,37 @@ def test_no_state_loses_work(tmp_path: Path, state: str) -> None:
         invariants.check(world)
 
 
+@pytest.mark.parametrize("decision", ["skip", "abandon"])
+def test_what_was_given_up_goes_when_it_holds_nothing(tmp_path: Path, decision: str) -> None:
+    world = make_world(tmp_path / "project", ONE)
+    action = hand_outs(world.actions())[0]
+    world.decide("1.1", decision)
+    assert "has not ended" in why(clean(world), "1.1")
+    world.clock.seconds += 10_000
+    place = Path(action["cwd"])
+    untracked(place)
+    assert "not committed: note.txt" in why(clean(world), "1.1")
+    (place / "note.txt").unlink()
+    answer = clean(world)
+    assert (gone(answer, "worktree"), why(answer, "1.1")) == ([str(place)], "")
+    assert not place.exists()
+    assert run_git(world.root, "branch", "--list", action["branch"]) == ""
+    invariants.check(world)
+
+
+def test_what_was_given_up_with_work_in_it_names_the_way_to_drop_it(tmp_path: Path) -> None:
+    world = make_world(tmp_path / "project", ONE)
+    action = hand_outs(world.actions())[0]
+    world.work(action)
+    world.decide("1.1", "skip")
+    world.clock.seconds += 10_000
+    said = why(clean(world), "1.1")
+    assert said.startswith(f"it was given up, and {action['branch']} has commits that are not integrated")
+    subprocess.run(said.rpartition("if nobody wants it: ")[2], shell=True, cwd=world.root, check=True)
+    assert not Path(action["cwd"]).exists()
+    assert why(clean(world), "1.1") == ""
+
+
 def test_an_integrated_worktree_whose_agent_still_runs_stays(tmp_path: Path) -> None:
     world = make_world(tmp_path / "project", ONE)
     action = hand_outs(world.actions())[0]

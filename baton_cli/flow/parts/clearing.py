@@ -1,4 +1,5 @@
-"""The worktree and branch of integrated work: what they hold beyond it, and their removal when that is nothing."""
+"""The worktree and branch of work that has ended: what they hold beyond what is kept elsewhere, and their removal when
+that is nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from pathlib import Path
 
 from baton_cli import locks
 from baton_cli.context import Context
-from baton_cli.core.lifecycle import Assignment
+from baton_cli.core.lifecycle import Assignment, State
 from baton_cli.errors import BatonError
 from baton_cli.git import repo, worktree
 from baton_cli.store import assignments
@@ -42,8 +43,12 @@ def _examined(context: Context, assignment: Assignment) -> tuple[str | None, str
     repository, path = context.project.repository, context.worktree(assignment.worktree)
     ref = f"refs/heads/{assignment.branch}"
     tip = repo.refs(repository, ref).get(ref)
-    merged = assignment.integrated_commit or assignment.sealed_head or ""
-    if tip is not None and tip != assignment.sealed_head and not repo.is_ancestor(repository, tip, merged):
+    # Of work that was given up, only what was there before it began is safe elsewhere.
+    merged = assignment.integrated_commit or assignment.base or ""
+    if tip is not None and not merged:
+        return "nobody knows where it began", tip
+    sealed = assignment.sealed_head if assignment.state is State.INTEGRATED else None
+    if tip is not None and tip != sealed and not repo.is_ancestor(repository, tip, merged):
         return f"{assignment.branch} has commits that are not integrated", tip
     if not path.exists():
         return None, tip
