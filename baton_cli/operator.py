@@ -55,13 +55,14 @@ class Operator:
             "out": str(out),
         }
 
-    def baseline(self, change: str) -> list[str]:
-        """Run the change's checks before any work; a warning for each that is red (`plan --check`)."""
+    def baseline(self, change: str) -> dict[str, Any]:
+        """Run the change's checks before any work (`plan --check`): the commit, what passed, a line on each that is red."""
         loaded = load.look(self.context, change)
         commands = [check.command for ticket in loaded.plan.tickets for check in ticket.checks]
         row = plans.get_change(self.context.store, change)
         base = row.base if row is not None else repo_head(self.context)
-        return list(baseline.baseline(self.context, base, commands, detection.setup(self.context)).red)
+        found = baseline.baseline(self.context, base, commands, detection.setup(self.context))
+        return {"commit": base, "passed": list(found.passed), "red": list(found.red)}
 
     def decide(self, change: str, ticket: str, decision: str, why: str | None) -> dict[str, Any]:
         """`done`, `skip`, `reopen`, `retry` or `abandon`, as `baton.decision/1`."""

@@ -27,8 +27,10 @@ def plan(
 
     if check and isinstance(answer, dict) and change is not None:
         with cli.operator(project) as person:
-            red = person.baseline(change)
-        answer["warnings"] += [{"code": "baseline_red", "line": 0, "message": line} for line in red]
+            answer["baseline"] = person.baseline(change)
+        answer["warnings"] += [
+            {"code": "baseline_red", "line": 0, "message": line} for line in answer["baseline"]["red"]
+        ]
 
     def text() -> str:
         from baton_cli.views.text import plan_text

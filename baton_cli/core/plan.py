@@ -20,7 +20,8 @@ SCHEMA = "baton.plan/1"
 class PlannedTicket(NamedTuple):
     """One ticket of a plan. `after` holds keys in plan order; tickets that wait for the same share one tuple.
 
-    `flags` are among manual, closing_check, no_verification, ambiguous, edits_change_folder, in this order.
+    `flags` are among manual, closing_check, no_verification, ambiguous, edits_change_folder, skipped, in
+    this order.
     """
 
     key: str
@@ -82,7 +83,7 @@ def build(
             ticket=ticket,
             after=after(dependencies.after[ticket.position]),
             checks=own,
-            flags=_flags(ticket, dependencies, own, ambiguous, edits),
+            flags=(*_flags(ticket, dependencies, own, ambiguous, edits), *(("skipped",) if key in skipped else ())),
         )
         for ticket, key, own in zip(document.tickets, keys, found, strict=True)
     )
@@ -139,7 +140,7 @@ def _flags(
 
 def _warnings(document: Document, tickets: Sequence[PlannedTicket], sources: CheckSources) -> Iterator[PlanWarning]:
     """What open tickets give to think about."""
-    waiting = [planned for planned in tickets if not planned.ticket.done]
+    waiting = [planned for planned in tickets if not planned.ticket.done and "skipped" not in planned.flags]
     if any(check.source == "detected" for planned in waiting for check in planned.checks):
         commands = ", ".join(f"`{_line(command)}`" for command in sources.detected)
         yield PlanWarning("checks_detected", 0, f"no baton.toml; checks found in the project's files: {commands}")

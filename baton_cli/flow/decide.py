@@ -63,7 +63,7 @@ def finish(context: Context, change: Change, view: TicketView, decision: str, wh
             assignment_id=None,
             commit=commit,
             checks=(),
-            who=who(),
+            who=who(context),
             why=why,
             at=context.now(),
         )
@@ -83,7 +83,7 @@ def _on_branch(context: Context, change: Change, view: TicketView, decision: str
             change=change.change,
             key=view.key,
             fingerprint=ticket.fingerprint,
-            who=who(),
+            who=who(context),
             why=why,
             at=iso(now),
         )
@@ -93,7 +93,7 @@ def _on_branch(context: Context, change: Change, view: TicketView, decision: str
         with context.store.transaction():
             store_plans.set_integration_head(context.store, change.change, head, commit)
             yield commit
-            events.append(context.store, now, change.change, decision, ticket=view.key, cause=who(), detail=why)
+            events.append(context.store, now, change.change, decision, ticket=view.key, cause=who(context), detail=why)
 
 
 def reopen(context: Context, change: Change, view: TicketView, why: str) -> None:
@@ -113,8 +113,8 @@ def pause(context: Context, change: Change, why: str | None) -> None:
     if why is None and change.paused is None:
         raise BatonError("not_paused", f"{change.change} is not paused", "nothing to do")
     with context.store.transaction():
-        store_plans.set_paused(context.store, change.change, None if why is None else f"{who()}: {why}")
-        events.append(context.store, context.now(), change.change, name, cause=who(), detail=why)
+        store_plans.set_paused(context.store, change.change, None if why is None else f"{who(context)}: {why}")
+        events.append(context.store, context.now(), change.change, name, cause=who(context), detail=why)
 
 
 def assignment_of(view: TicketView) -> Assignment:
@@ -149,7 +149,7 @@ def abandon(context: Context, view: TicketView, why: str) -> Assignment:
     """Give up the assignment. Branch and worktree stay; the ticket is free for a new assignment."""
     ended = _end(context, assignment_of(view), Event.ABANDON, "abandoned")
     with context.store.transaction():
-        assignments.log(context.store, ended, "abandon", context.now(), cause=who(), detail=why)
+        assignments.log(context.store, ended, "abandon", context.now(), cause=who(context), detail=why)
     return ended
 
 
@@ -168,8 +168,8 @@ def retry(context: Context, view: TicketView, why: str | None) -> Assignment:
             counted=False,
             batch=None,
         )
-        fresh = assignments.begin_attempt(store, assignment, Event.RETRY, attempt, now, cause=who())
+        fresh = assignments.begin_attempt(store, assignment, Event.RETRY, attempt, now, cause=who(context))
         if assignment.state is State.SEALED:
             fresh = assignments.set_columns(store, fresh, receipt=None)
-        assignments.log(store, fresh, "retried", now, cause=who(), detail=why)
+        assignments.log(store, fresh, "retried", now, cause=who(context), detail=why)
         return fresh

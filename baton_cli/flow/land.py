@@ -88,7 +88,7 @@ def _once(context: Context, change: Change, target: str, setup: Sequence[str]) -
         return None
     with context.store.transaction():
         detail = f"{target} at {head}"
-        events.append(context.store, context.now(), change.change, "landed", cause=who(), detail=detail)
+        events.append(context.store, context.now(), change.change, "landed", cause=who(context), detail=detail)
     return Landed(target, head, tip, merged, place)
 
 
@@ -174,5 +174,5 @@ def _merge_target(
         store_plans.set_integration_head(store, change.change, head, commit)
         store_plans.record_proofs(store, change.change, tree, verdict.ran, context.now())
         detail = f"{target} at {tip}"
-        events.append(store, context.now(), change.change, "target_merged", cause=who(), detail=detail)
+        events.append(store, context.now(), change.change, "target_merged", cause=who(context), detail=detail)
     return commit

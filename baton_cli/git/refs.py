@@ -180,6 +180,11 @@ def commit_tree(cwd: Path, tree: str, parents: Sequence[str], message: str) -> s
     return with_identity(lambda env, ok: git(*args, cwd=cwd, input=encode(message), env=env, ok=ok)).text
 
 
+def user_name(cwd: Path) -> str:
+    """What git calls the user; empty when nobody told it."""
+    return git("config", "user.name", cwd=cwd, ok=(0, 1)).text.strip()
+
+
 def with_identity(call: Callable[[Mapping[str, str], Sequence[int]], GitResult], ok: Sequence[int] = (0,)) -> GitResult:
     """Make a call that writes a commit as the user; when git knows no user, once more as `FALLBACK_IDENTITY`.
 

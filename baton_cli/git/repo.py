@@ -26,6 +26,7 @@ from baton_cli.git.refs import (
     stash,
     tree,
     update_ref,
+    user_name,
 )
 from baton_cli.git.tree import (
     KNOWN_CACHES,
@@ -78,4 +79,5 @@ __all__ = [
     "tree",
     "unmerged",
     "update_ref",
+    "user_name",
 ]

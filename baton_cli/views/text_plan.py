@@ -29,6 +29,13 @@ def plan_text(value: Value) -> str:
     edges = _Edges(sections)
     for at, section in enumerate(sections):
         lines += ["", *_section(at, section, edges, usual)]
+    before = value.get("baseline")
+    if before:
+        ran = len(before["passed"]) + len(before["red"])
+        lines += [
+            "",
+            f"baseline: {len(before['passed'])} of {count(ran, 'check')} pass at {shown(before['commit'])[:12]}",
+        ]
     if value.get("warnings"):
         lines += ["", count(len(value["warnings"]), "warning")]
     for warning in value.get("warnings", ()):
@@ -102,7 +109,7 @@ def _section(at: int, section: Value, edges: _Edges, usual: Checks | None) -> li
     lines = [title + (f"  ({common})" if common else "")]
     width = max((len(_label(ticket)) for ticket in tickets), default=0)
     for ticket, phrase in zip(tickets, phrases, strict=True):
-        box = "x" if ticket.get("done") else " "
+        box = "x" if ticket.get("done") else "-" if "skipped" in ticket.get("flags", ()) else " "
         lines.append(f"  [{box}] {_label(ticket):<{width}}  {shown(ticket['title'])}")
         notes = [plain(flag) for flag in ticket.get("flags", ())]
         if phrase != common:

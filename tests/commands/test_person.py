@@ -156,6 +156,27 @@ def test_red_before_any_work_is_a_warning_and_no_block(tmp_path: Path) -> None:
     assert not (world.project.worktrees / "baseline").exists()
     plan = baton_json(world.root, "plan", "grow", "--check")
     assert "baseline_red" in [warning["code"] for warning in plan["warnings"]]
+    assert (plan["baseline"]["passed"], len(plan["baseline"]["red"])) == ([], 1)
+
+
+def test_a_green_baseline_and_a_skipped_ticket_are_said(world: World) -> None:
+    head = run_git(world.root, "rev-parse", "HEAD")
+    world.decide("1.2", "skip")
+    told = baton(world.root, "plan", "grow", "--check").stdout
+    assert f"baseline: 1 of 1 check pass at {head[:12]}" in told.splitlines()
+    assert "  [-] 1.2  Lay the second stone" in told.splitlines()
+    assert baton_json(world.root, "plan", "grow", "--check")["baseline"] == {
+        "commit": head, "passed": ["test -f README"], "red": [],
+    }  # fmt: skip
+
+
+def test_a_decision_carries_the_name_that_git_knows(world: World) -> None:
+    run_git(world.root, "config", "user.name", "Ada of the Hill")
+    world.decide("1.2", "skip")
+    assert world.ticket("1.2")["evidence"]["who"] == "Ada of the Hill"
+    run_git(world.root, "config", "user.name", "")
+    world.decide("1.1", "done")
+    assert world.ticket("1.1")["evidence"]["who"] not in ("", "Ada of the Hill")
     invariants.check(world)
 
 
