@@ -28,7 +28,7 @@ REMEDIES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "ambiguous_identity": (("give the tickets ids of their own (1.1, 1.2 ...) or different texts in tasks.md", ""),),
     "exhausted": (
-        ("read the log, then:", "{baton} retry {ticket}"),
+        ("see `baton explain`, then:", "{baton} retry {ticket}"),
         ("or repair it in its worktree and seal", ""),
     ),
     "setup_failed": (("repair the set-up ([worktree] setup in baton.toml), then:", "{baton} retry {ticket}"),),

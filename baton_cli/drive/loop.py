@@ -74,9 +74,9 @@ class Driver:
         while True:
             answer = self._actions()
             handed = [action for action in answer.get("actions", ()) if action["kind"] in HAND_OUTS]
-            self._start(handed)
             if answer:
                 self._tell_results(handed, answer.get("notices", ()))
+            self._start(handed)
             if self._lost(answer) or (handed and self.crew.free and self._more_in_flight(answer)):
                 continue  # in the second case something was claimed for which the answer had no room
             if answer and not handed and not self.crew.running:

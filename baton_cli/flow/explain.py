@@ -44,6 +44,7 @@ def explain(context: Context, loaded: Loaded, views: tuple[TicketView, ...], vie
         "checks": [{"command": check.command, "source": check.source} for check in planned.checks],
         "flags": list(planned.flags),
         "assignment": _held(context, held) if held is not None else None,
+        "logs": _logs(context, held) if held is not None else [],
         "receipt": receipt_value(digest, evidence.receipt(context.store, digest)) if digest else None,
         "events": [
             {**event._asdict(), "at": iso(event.at)}
@@ -54,6 +55,13 @@ def explain(context: Context, loaded: Loaded, views: tuple[TicketView, ...], vie
 
 def _held(context: Context, held: Assignment) -> dict[str, Any]:
     return {**assignment_value(held), "worktree": str(context.worktree(held.worktree))}
+
+
+def _logs(context: Context, held: Assignment) -> list[str]:
+    """The logs of its agents and checks that are still there, the newest attempt first."""
+    found = [(path, path.name[len(held.id) + 1 :]) for path in context.project.logs.glob(f"{held.id}-*.log")]
+    found.sort(key=lambda log: (-int(log[1].partition("-")[0].partition(".")[0]), log[1]))
+    return [str(path) for path, _ in found]
 
 
 def _other(view: TicketView) -> dict[str, Any]:

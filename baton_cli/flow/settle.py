@@ -108,9 +108,13 @@ def record_ending(
             assignments.log(store, assignment, "ended", now, cause=terminal.value)
             if unsealed:
                 reason = assignment.reason or "no_receipt"
-                detail = assignment.detail or (
-                    f"its agent ended ({terminal.value}) "
-                    + ("without a sealed receipt" if moved else "with nothing committed on its branch")
-                )
+                detail = assignment.detail or (f"its agent ended ({terminal.value}) " + _left_behind(terminal, moved))
                 assignment = assignments.move(store, assignment, Event.NO_RECEIPT, now, reason=reason, detail=detail)
         return assignment
+
+
+def _left_behind(terminal: Terminal, moved: bool) -> str:
+    if not moved:
+        return "with nothing committed on its branch"
+    # The next `actions` looks at what an agent left that ended well: Baton may seal it itself.
+    return "and left the seal to Baton" if terminal is Terminal.COMPLETED else "without a sealed receipt"

@@ -11,6 +11,7 @@ from baton_cli.views.queue_now import ways
 from baton_cli.views.words import count, joined, listed, plain, prose, short, shown
 
 NAME = 11  # cells of a fact's name
+LOGS = 4
 MOST = 10  # dependencies in a line of their own, and tickets named in one
 STYLES = {"in_flight": "yellow", "blocked": "red", "ready": "bold", "waiting": "dim", **dict.fromkeys(DONE, "green")}
 STATES = {"claimed": "in progress", "unknown": "to be taken up again"}
@@ -69,6 +70,8 @@ def _facts(value: Mapping[str, Any], paper: Page) -> Iterable[Line]:
             ("receipt", shown(proof["digest"])[:12] + f", {passed} passed at {shown(proof['head'])[:12]}"),
             ("sealed", _time(proof["sealed_at"])),
         ]
+    facts += [("log" if not number else "", shown(path)) for number, path in enumerate(value["logs"][:LOGS])]
+    facts += [("", f"and {len(value['logs']) - LOGS} more beside it")] if len(value["logs"]) > LOGS else []
     room = max(20, paper.width - NAME - 4)
     for name, text in facts:
         for at, part in enumerate(paper.wrap(text, room, 4) if text else ()):

@@ -23,6 +23,7 @@ REFRESHES = 4  # a second
 BAR = 30  # cells
 STATE = 10  # the longest state that a result has, in cells
 COLOURS = {"integrated": "green", "conflicted": "yellow", "rejected": "yellow", "sealed": "cyan"}
+STATES = {"unknown": "not done"}  # nobody vouches for it, so somebody is sent there again
 KINDS = {"dispatch": "", "recover": "again", "resolve_merge": "merge conflict"}
 
 
@@ -83,7 +84,7 @@ def line_of(event: Value) -> Line:
     tries = joined((_attempt(event), KINDS.get(event["kind"], plain(event["kind"]))))
     if kind == "started":
         return [("started".ljust(STATE + 2), "dim"), (named, ""), (f"  ({tries})" if tries else "", "dim")]
-    state = plain(event["state"])
+    state = STATES.get(event["state"], plain(event["state"]))
     tail = joined((span(event["seconds"]), tries))
     line: Line = [(state.ljust(STATE + 2), COLOURS.get(state, "red")), (named, ""), (f"  ({tail})", "dim")]
     if state != "integrated":

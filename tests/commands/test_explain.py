@@ -49,6 +49,8 @@ def test_what_a_ticket_waits_for_and_what_became_of_it(tmp_path: Path) -> None:
     names = [event["name"] for event in failed["events"]]
     assert (names[0], names[-1]) == ("claimed", "exhausted")
     assert "seal_refused" in names
+    assert failed["logs"]
+    assert all(Path(log).is_file() for log in failed["logs"])
 
     done = baton_json(world.root, "explain", "1.1")
     assert done["because"].startswith("is integrated, as ")
@@ -69,7 +71,7 @@ def test_as_text(tmp_path: Path) -> None:
     assert "  ! 1.2  Lay the second stone" in text
     failed = baton(world.root, "explain", "1.2", env={"LC_ALL": "C", "PYTHONUTF8": "0"}).stdout
     assert failed.startswith("! 1.2  Lay the second stone\n  is exhausted (attempt 1, agent-2): ")
-    assert "  -> read the log, then: " in failed
+    assert "  -> see `baton explain`, then: " in failed
     assert failed.isascii()
     done = baton(world.root, "explain", "1.1").stdout
     assert ", 1 check passed at " in done
@@ -99,7 +101,7 @@ def test_hostile_texts_and_narrow_pages() -> None:
             {"key": f"grow#0.{n}", "title": wild, "status": "integrated", "reason": None, "state": None} for n in range(15)
         ],
         "checks": [{"command": wild, "source": "ticket"}], "assignment": None, "receipt": None,
-        "events": [{"at": "2026-11-29T22:45:55Z", "attempt": 1, "name": "claimed", "cause": wild, "detail": wild}],
+        "logs": [wild] * 6, "events": [{"at": "2026-11-29T22:45:55Z", "attempt": 1, "name": "claimed", "cause": wild, "detail": wild}],
     }  # fmt: skip
     for colour in (True, False):
         text = explain_view(value, colour=colour, width=60, unicode=True)

@@ -115,8 +115,8 @@ def test_liars_failures_conflicts_and_seals_of_their_own(make: Make, tmp_path: P
     assert merged(world) == tickets(1, 5)
     lines = text.splitlines()
     ends = [line for line in lines if not line.startswith(("started", "note", " ", "drive"))]
-    assert sum(line.startswith("unknown     1.1") and "nothing committed" in line for line in ends) == 1, text
-    assert sum(line.startswith("unknown     1.2") and "exit code 3: oops" in line for line in ends) == 1, text
+    assert sum(line.startswith("not done    1.1") and "nothing committed" in line for line in ends) == 1, text
+    assert sum(line.startswith("not done    1.2") and "exit code 3: oops" in line for line in ends) == 1, text
     assert sum(line.startswith("conflicted  1.") and "shared.txt" in line for line in ends) == 1, text
     assert sum(line.startswith("integrated  ") for line in ends) == 5
     assert run_git(world.root, "show", f"{world.integration}:shared.txt") == "both"
@@ -186,7 +186,7 @@ def test_a_time_limit_ends_an_agent_and_counts(make: Make, tmp_path: Path, fifo:
     agent = script(tmp_path / "agent", f"echo stuck; read x < {fifo('hold')}")
     code, text = run(world, agent, "--time-limit", "1s")
     assert code == 1
-    assert "unknown     1.1  Part 1 of 1" in text
+    assert "not done    1.1  Part 1 of 1" in text
     assert "took longer than 1 s" in text
     assert world.ticket("1.1")["assignment"]["state"] == "exhausted"
 
@@ -210,7 +210,7 @@ def test_an_interrupt_leaves_everything_resumable(make: Make, tmp_path: Path, fi
     if terminal:
         assert drive.text.rindex("\x1b[?25h") > drive.text.rindex("\x1b[?25l")
     else:
-        assert sum(line.startswith("unknown     2.") for line in drive.text.splitlines()) == 2
+        assert sum(line.startswith("not done    2.") for line in drive.text.splitlines()) == 2
     states = [world.ticket(name) for name in ("2.1", "2.2")]
     assert {(ticket["assignment"]["state"], ticket["assignment"]["attempt"]) for ticket in states} == {("unknown", 1)}
     assert not list((world.project.state / "drive").iterdir())

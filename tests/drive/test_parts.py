@@ -125,7 +125,7 @@ signal.pause()
 
 def test_lines_show_untrusted_text_literally() -> None:
     said = "".join(text for text, _ in live.line_of(EVENT))
-    assert said == ("unknown     1.2  Lay\\x1b[2J\\u202ethe stone  (1 min, attempt 2, again)  why not  log /l/x.log")
+    assert said == ("not done    1.2  Lay\\x1b[2J\\u202ethe stone  (1 min, attempt 2, again)  why not  log /l/x.log")
     assert "log" not in "".join(text for text, _ in live.line_of({**EVENT, "state": "integrated"}))
 
 

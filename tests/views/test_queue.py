@@ -30,7 +30,7 @@ def test_at_80_columns() -> None:
         "\n"
         "  ! 3.2  Document the flag    exhausted after 3 attempts\n"
         "         `pytest -q` exited with 1 (log logs/3.2-3.log)\n"
-        "         -> read the log, then: baton retry 'add-dark-mode#3.2'\n"
+        "         -> see `baton explain`, then: baton retry 'add-dark-mode#3.2'\n"
         "            or repair it in its worktree and seal\n"
         "\n"
         "  ● 3.1  Persist the choice   running 12 min\n"
@@ -183,7 +183,7 @@ def test_commands_are_never_broken() -> None:
     value = dark_mode()
     command = "/home/ada/a folder of some length/bin/baton"
     value["attention"][0]["steps"] = [
-        {"say": "read the log, then:", "run": [f"'{command}' retry add-dark-mode#3.2"]},
+        {"say": "see `baton explain`, then:", "run": [f"'{command}' retry add-dark-mode#3.2"]},
         {"say": "or repair it", "run": []},
     ]
     assert f"            '{command}' retry add-dark-mode#3.2\n            or repair it\n" in view(value, width=60)
