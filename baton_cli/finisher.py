@@ -50,6 +50,7 @@ class Finisher:
             place=None if done.place is None else str(done.place),
             ticks=open_ticks,
             notices=notices,
+            command=self.context.shell(),
         )
 
     def clean(self, change: str | None = None, *, dry_run: bool = False) -> dict[str, Any]:

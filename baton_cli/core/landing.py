@@ -20,8 +20,10 @@ def answer(
     place: str | None,
     ticks: str | None,
     notices: Sequence[str],
+    command: str = "baton",
 ) -> dict[str, Any]:
-    """What was done and what a person does next; `ticks` is the tasks file with uncommitted boxes, if it has any."""
+    """What was done and what a person does next; `ticks` is the tasks file with uncommitted boxes, if it has any, `command`
+    how Baton is called."""
     following = []
     if ticks is not None:
         following.append(
@@ -31,9 +33,9 @@ def answer(
             }
         )
     following += [
-        {"say": "check the evidence", "run": f"baton audit {_quoted(change)}"},
+        {"say": "check the evidence", "run": f"{command} audit {_quoted(change)}"},
         {"say": "archive the change", "run": f"openspec archive {_quoted(change)}"},
-        {"say": "remove what is not needed any more", "run": f"baton clean {_quoted(change)}"},
+        {"say": "remove what is not needed any more", "run": f"{command} clean {_quoted(change)}"},
     ]
     value: dict[str, Any] = {
         "schema": SCHEMA,

@@ -27,8 +27,14 @@ STANDING = {
 }
 
 
-def because(view: TicketView, views: Mapping[str, TicketView], change: Change | None, slots: Mapping[str, int]) -> str:
-    """The sentence. `slots` is what all changes use of `limits.parallel`."""
+def because(
+    view: TicketView,
+    views: Mapping[str, TicketView],
+    change: Change | None,
+    slots: Mapping[str, int],
+    stopped: str | None = None,
+) -> str:
+    """The sentence. `slots` is what all changes use of `limits.parallel`; `stopped` why nothing can be integrated now."""
     if view.status in FINISHED:
         return _finished(view)
     if view.status is Status.WAITING:
@@ -36,6 +42,8 @@ def because(view: TicketView, views: Mapping[str, TicketView], change: Change | 
     if view.status is Status.READY:
         return f"is ready: {_hindrance(change, slots) or 'the next `baton actions` can hand it out'}"
     said = _standing(view)
+    if stopped is not None and view.assignment is not None and view.assignment.state is State.SEALED:
+        said = f"is sealed, and nothing is integrated now, since {stopped}"
     if view.assignment is not None:
         attempt = view.assignment.attempt
         who = attempt.agent or f"session {attempt.session}"

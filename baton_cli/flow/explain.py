@@ -10,6 +10,7 @@ from baton_cli.core.actions import iso
 from baton_cli.core.frontier import Status, TicketView
 from baton_cli.core.lifecycle import Assignment
 from baton_cli.core.reasons import because
+from baton_cli.flow.parts import stops
 from baton_cli.flow.parts.tickets import Loaded
 from baton_cli.flow.parts.work import assignment_value, behind, receipt_value, slots
 from baton_cli.store import events, evidence
@@ -35,7 +36,13 @@ def explain(context: Context, loaded: Loaded, views: tuple[TicketView, ...], vie
         "line": planned.ticket.line,
         "status": view.status.value,
         "reason": view.reason,
-        "because": because(view, by_key, store_plans.get_change(context.store, loaded.change), slots(context)),
+        "because": because(
+            view,
+            by_key,
+            store_plans.get_change(context.store, loaded.change),
+            slots(context),
+            next((stop["detail"] for stop in stops.current(context, loaded.change)), None),
+        ),
         "steps": actions.remedy(view.reason or "", [view.key], context.shell(), str(context.project.root))
         if stuck
         else [],

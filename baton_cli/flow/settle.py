@@ -6,11 +6,13 @@ import hmac
 
 from baton_cli.context import Context
 from baton_cli.core.lifecycle import Assignment, Event, State, Terminal, counts_as_attempt
+from baton_cli.core.prompt import shorten
 from baton_cli.errors import USAGE, BatonError
 from baton_cli.flow.parts import activity, holding
 from baton_cli.store import assignments, evidence
 
 NOTE_LIMIT = 4_000
+SAID_LIMIT = 100  # characters of a note in the reason that is shown
 
 
 def current(context: Context, assignment_id: str, claim_token: str) -> Assignment:
@@ -108,9 +110,19 @@ def record_ending(
             assignments.log(store, assignment, "ended", now, cause=terminal.value)
             if unsealed:
                 reason = assignment.reason or "no_receipt"
-                detail = assignment.detail or (f"its agent ended ({terminal.value}) " + _left_behind(terminal, moved))
+                detail = (
+                    assignment.detail or f"its agent ended ({_said(terminal, note)}) {_left_behind(terminal, moved)}"
+                )
                 assignment = assignments.move(store, assignment, Event.NO_RECEIPT, now, reason=reason, detail=detail)
         return assignment
+
+
+def _said(terminal: Terminal, note: str | None) -> str:
+    """How it ended, and what was said of a bad end."""
+    if terminal is Terminal.COMPLETED or not note:
+        return terminal.value
+    plain = "".join(char if char.isprintable() else " " for char in note)
+    return f"{terminal.value}: {shorten(plain, SAID_LIMIT)}"
 
 
 def _left_behind(terminal: Terminal, moved: bool) -> str:

@@ -86,7 +86,7 @@ def add(store: Store, assignment: Assignment) -> None:
     values["state"] = assignment.state.value
     store.insert("assignments", **values, attempt=assignment.attempt.number)
     add_attempt(store, assignment.id, assignment.attempt)
-    log(store, assignment, "claimed", assignment.created_at, cause="frontier")
+    log(store, assignment, "claimed", assignment.created_at, cause="frontier", detail=assignment.title)
 
 
 def add_attempt(store: Store, assignment_id: str, attempt: Attempt) -> None:

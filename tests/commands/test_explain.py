@@ -101,7 +101,8 @@ def test_hostile_texts_and_narrow_pages() -> None:
             {"key": f"grow#0.{n}", "title": wild, "status": "integrated", "reason": None, "state": None} for n in range(15)
         ],
         "checks": [{"command": wild, "source": "ticket"}], "assignment": None, "receipt": None,
-        "logs": [wild] * 6, "events": [{"at": "2026-11-29T22:45:55Z", "attempt": 1, "name": "claimed", "cause": wild, "detail": wild}],
+        "logs": [wild] * 6,
+        "events": [{"at": "2026-11-29T22:45:55Z", "attempt": 1, "name": "claimed", "cause": wild, "detail": wild}],
     }  # fmt: skip
     for colour in (True, False):
         text = explain_view(value, colour=colour, width=60, unicode=True)

@@ -29,8 +29,14 @@ def surveyed(
     return {view.key.rpartition("#")[2]: view for view in survey(plan, ids, facts, assignments)}
 
 
-def why(views: dict[str, TicketView], name: str, change: Change | None = None, slots: dict[str, int] = FREE) -> str:
-    return because(views[name], {view.key: view for view in views.values()}, change, slots)
+def why(
+    views: dict[str, TicketView],
+    name: str,
+    change: Change | None = None,
+    slots: dict[str, int] = FREE,
+    stopped: str | None = None,
+) -> str:
+    return because(views[name], {view.key: view for view in views.values()}, change, slots, stopped)
 
 
 def test_a_waiting_ticket_names_what_it_waits_for_the_stuck_first() -> None:
@@ -77,6 +83,17 @@ def test_a_ready_ticket_says_what_else_stands_in_the_way() -> None:
 def test_a_ticket_in_flight(values: dict[str, Any], said: str) -> None:
     held: dict[str, dict[str, Any]] = {"1.1": {"attempt": make_attempt(number=2, agent="child-1"), **values}}
     assert why(surveyed("- [ ] 1.1 a\n", held), "1.1") == said
+
+
+def test_what_stops_the_integration_is_said_of_what_is_sealed() -> None:
+    held = {"1.1": {"state": State.SEALED, "attempt": make_attempt(number=2, agent="child-1")}, "1.2": {}}
+    views = surveyed("- [ ] 1.1 a\n- [ ] 1.2 b\n", held)
+    stop = "the branch is checked out in /p"
+    assert (
+        why(views, "1.1", stopped=stop)
+        == f"is sealed, and nothing is integrated now, since {stop} (attempt 2, child-1)"
+    )
+    assert why(views, "1.2", stopped=stop).startswith("is in progress")
 
 
 def test_a_blocked_and_a_finished_ticket() -> None:

@@ -105,7 +105,8 @@ def test_a_group_is_ended_with_its_family_and_nobody_else() -> None:
 import os, signal, subprocess, sys
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
-made = subprocess.run(["sh", "-c", "setsid sleep 1000 >/dev/null 2>&1 & echo $!"], stdout=subprocess.PIPE, text=True)
+own = "setsid sh -c 'echo $$; exec sleep 1000 >/dev/null 2>&1' &"  # tells its pid when it has left the session
+made = subprocess.run(["sh", "-c", own], stdout=subprocess.PIPE, text=True)
 print(child.pid, made.stdout.strip(), flush=True)
 signal.pause()
 """
