@@ -114,9 +114,12 @@ def describe(found: dict[str, Any] | None) -> str:
     return f"process {found['pid']} on {found.get('host', '?')} since {found.get('since', '?')}{session}"
 
 
+ENDED = ("Z", "X", "x")  # zombie and dead, as proc(5) has them
+
+
 def alive(found: dict[str, Any]) -> bool:
-    """Whether the process of a holder (or any {pid, start_time}) still runs on this machine; a reused pid is told apart
-    by its start time where /proc exists."""
+    """Whether the process of a holder (or any {pid, start_time}) still runs on this machine. Where /proc exists, a reused
+    pid is told apart by its start time, and one that has ended and waits for its parent to notice counts as gone."""
     pid = found["pid"]
     try:
         os.kill(pid, 0)
@@ -124,17 +127,23 @@ def alive(found: dict[str, Any]) -> bool:
         return False
     except (OSError, OverflowError):
         return isinstance(pid, int) and 0 < pid < 2**31
-    started = start_time(pid)
-    return started is None or found.get("start_time") in (None, started)
+    state, started = _stat(pid)
+    return state not in ENDED and (started is None or found.get("start_time") in (None, started))
 
 
 def start_time(pid: int) -> int | None:
-    """When a process started, in clock ticks since boot (/proc/PID/stat, field 22); None where that cannot be read."""
+    """When a process started, in clock ticks since boot; None where that cannot be read."""
+    return _stat(pid)[1]
+
+
+def _stat(pid: int) -> tuple[str, int | None]:
+    """State and start time of a process (/proc/PID/stat, fields 3 and 22); empty and None where they cannot be read."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-        return int(text.rpartition(")")[2].split()[19])
+        fields = text.rpartition(")")[2].split()
+        return fields[0], int(fields[19])
     except (OSError, ValueError, IndexError):
-        return None
+        return "", None
 
 
 class _Wish(NamedTuple):

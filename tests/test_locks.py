@@ -322,3 +322,16 @@ def test_one_of_many_processes_gets_it_at_a_time(places: Places, tmp_path: Path)
 def test_portalocker_is_imported_only_when_a_lock_is_taken() -> None:
     code = "import sys, baton_cli.locks; print('portalocker' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False"
+
+
+def test_one_that_has_ended_and_was_not_waited_for_is_not_alive() -> None:
+    """In a container whose first process reaps nobody, killed processes stay as zombies."""
+    with subprocess.Popen([sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE) as child:
+        found = {"pid": child.pid, "start_time": locks.start_time(child.pid)}
+        if found["start_time"] is None:
+            pytest.skip("no /proc here")
+        assert locks.alive(found)
+        child.kill()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert locks.start_time(child.pid) == found["start_time"], "it is a zombie"
+        assert not locks.alive(found)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from baton_cli.core.actions import HAND_OUTS
@@ -42,7 +41,7 @@ class Driver:
         self._before = 0  # tickets that were integrated when this drive began
         self._pause = SHORTEST
         self._ended: list[Child] = []  # not reconciled yet
-        self._dead: list[tuple[Path, str, str]] = []
+        self._said: set[str] = set()
 
     def run(self) -> dict[str, Any]:
         """Drive, and settle everything before returning, as `baton.drive/1`. Its state is complete, blocked, waiting or
@@ -67,9 +66,6 @@ class Driver:
 
     def _drive(self) -> str:
         self._before = self.desk.progress(self.order.change)["integrated"]
-        for said in self.records.end_orphans():
-            self.desk.note(said)
-        self._dead = self.records.dead_sessions()
         self.desk.say({"event": "begin", "change": self.order.change, "session": self.session})
         while True:
             answer = self._actions()
@@ -182,15 +178,16 @@ class Driver:
     # -- what others left ---------------------------------------------------------------------------------------
 
     def _release_dead(self) -> None:
-        """Give the tickets of killed drives back. What is being sealed just now stays, and is asked about again."""
-        left = []
-        for path, change, session in self._dead:
+        """End the agents of killed drives, and give their tickets back. What is being sealed just now stays until the next
+        call."""
+        for said in self.records.end_orphans():
+            if said not in self._said:
+                self._said.add(said)
+                self.desk.note(said)
+        for path, change, session in self.records.dead_sessions():
             ours = session == self.session and self.crew.running
-            if not ours and self._release(change, session):
-                left.append((path, change, session))
-            else:
+            if ours or not self._release(change, session):
                 path.unlink(missing_ok=True)
-        self._dead = left
 
     def _release(self, change: str, session: str) -> int:
         return self.desk.call(lambda controls: controls.release(change, session))

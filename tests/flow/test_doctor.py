@@ -232,7 +232,11 @@ def test_a_store_of_a_newer_baton(world: World) -> None:
 
 
 def test_with_the_store_gone_the_worktrees_with_work_are_listed(world: World) -> None:
-    place = next(path for path in (world.project.worktrees / "grow").iterdir() if path.name != "integration")
+    place = next(
+        path
+        for path in (world.project.worktrees / "grow").iterdir()
+        if (path / ".git").exists() and path.name != "integration"
+    )
     write_files(place, {"work.txt": "half done\n"})
     for path in world.project.state.glob("queue.db*"):
         path.unlink()
@@ -247,7 +251,11 @@ def test_with_the_store_gone_the_worktrees_with_work_are_listed(world: World) ->
 
 
 def ticket_worktree(world: World) -> Path:
-    return next(path for path in (world.project.worktrees / "grow").iterdir() if path.name != "integration")
+    return next(
+        path
+        for path in (world.project.worktrees / "grow").iterdir()
+        if (path / ".git").exists() and path.name != "integration"
+    )
 
 
 def test_a_moved_project_is_linked_again(world: World, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from tests.flow.walk import CONFIG, REFUSALS, WORDS, Walk
 from tests.kit import hand_outs, make_world
 
 MEDDLED = {"protected_path", "wrong_branch", "detached_head", "base_lost", "integration_moved", "checks_changed_files"}
+pytestmark = pytest.mark.usefixtures("swift_git")
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.full) for seed in range(1, 3))]
 SIZE = {True: (6, 10, 90), False: (3, 4, 40)}  # sections, tickets in each, random steps
 

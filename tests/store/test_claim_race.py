@@ -6,8 +6,9 @@ import json
 import os
 import traceback
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -15,7 +16,6 @@ from baton_cli import project as projects
 from baton_cli.config import Config
 from baton_cli.context import Context
 from baton_cli.core.lifecycle import Event, State
-from baton_cli.core.plan import Plan
 from baton_cli.flow import claim
 from baton_cli.project import Project
 from baton_cli.store import assignments, events
@@ -25,7 +25,6 @@ from tests.stand_ins import CHANGE, make_plan, record
 CLAIMERS = 32
 READY = 5
 TEXT = "## 1. A\n" + "".join(f"- [ ] 1.{n} Task {n}\n" for n in range(1, READY + 1)) + "## 2. B\n- [ ] 2.1 Later\n"
-CONFIG = Config(parallel=64)
 
 
 def repeated(often: int, full: int) -> pytest.MarkDecorator:
@@ -42,52 +41,75 @@ def project(repository: Path) -> Project:
     return found
 
 
-def begin(project: Project) -> tuple[Plan, dict[str, int]]:
-    """A fresh store with the plan in it."""
+def begin(project: Project) -> dict[str, int]:
+    """A fresh store with the plan in it; the ids of its tickets."""
     for name in ("queue.db", "queue.db-wal", "queue.db-shm"):
         (project.state / name).unlink(missing_ok=True)
-    plan = make_plan(TEXT)
     store = open_store(project.queue_db)
-    ids = record(store, plan)
+    ids = record(store, make_plan(TEXT))
     store.close()
-    return plan, ids
+    return ids
 
 
-def at_once(
-    project: Project, plan: Plan, ids: dict[str, int], capacity: int, config: Config = CONFIG
-) -> list[list[str]]:
-    """All claimers start at the same moment; the tickets that each got."""
-    start, go = os.pipe()
-    children = []
-    for number in range(CLAIMERS):
-        read, write = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            os.close(go)
-            answer: Any
-            try:
-                os.read(start, 1)  # ends for all when the parent closes its end
-                store = open_store(project.queue_db)
-                context = Context(project, config, store, clock=lambda: 1000.0)
-                got = claim.claim(context, plan, ids, session=f"s-{number}", capacity=capacity, checkout="")
-                store.close()
-                answer = [item.ticket for item in got]
-            except BaseException:
-                answer = traceback.format_exc()
-            os.write(write, json.dumps(answer).encode())
+class Claimers:
+    """32 processes that wait for a word, and then all claim at the same moment; again as often as they are told to."""
+
+    def __init__(self, project: Project) -> None:
+        self._ends: list[tuple[int, IO[bytes], IO[bytes]]] = []
+        self._plan = make_plan(TEXT)
+        for number in range(CLAIMERS):
+            orders, told = os.pipe(), os.pipe()
+            pid = os.fork()
+            if pid == 0:
+                os.close(orders[1])
+                for _, theirs, _ in self._ends:
+                    theirs.close()  # else they would not see the end of their orders
+                self._serve(project, f"s-{number}", os.fdopen(orders[0], "rb"), told[1])
+            os.close(orders[0])
+            os.close(told[1])
+            self._ends.append((pid, os.fdopen(orders[1], "wb", buffering=0), os.fdopen(told[0], "rb")))
+
+    def _serve(self, project: Project, session: str, orders: IO[bytes], told: int) -> None:
+        """The life of a claimer: until its orders end."""
+        try:
+            for line in orders:
+                ids, capacity, parallel = json.loads(line)
+                os.write(told, json.dumps(self._claim(project, session, ids, capacity, parallel)).encode() + b"\n")
+        finally:
             os._exit(0)
-        os.close(write)
-        children.append((pid, read))
-    os.close(start)
-    os.close(go)
-    results = []
-    for pid, read in children:
-        with os.fdopen(read, "rb") as pipe:
-            results.append(json.loads(pipe.read()))
-        assert os.waitpid(pid, 0)[1] == 0
-    failed = [result for result in results if isinstance(result, str)]
-    assert not failed, failed[0]
-    return results
+
+    def _claim(self, project: Project, session: str, ids: dict[str, int], capacity: int, parallel: int) -> Any:
+        try:
+            store = open_store(project.queue_db)
+            context = Context(project, Config(parallel=parallel), store, clock=lambda: 1000.0)
+            got = claim.claim(context, self._plan, ids, session=session, capacity=capacity, checkout="")
+            store.close()
+            return [item.ticket for item in got]
+        except BaseException:
+            return traceback.format_exc()
+
+    def at_once(self, ids: dict[str, int], capacity: int, parallel: int = 64) -> list[list[str]]:
+        """The tickets that each got."""
+        order = json.dumps([ids, capacity, parallel]).encode() + b"\n"
+        for _, orders, _ in self._ends:
+            orders.write(order)
+        results = [json.loads(told.readline()) for _, _, told in self._ends]
+        failed = [result for result in results if isinstance(result, str)]
+        assert not failed, failed[0]
+        return results
+
+    def end(self) -> None:
+        for pid, orders, told in self._ends:
+            orders.close()
+            told.close()
+            os.waitpid(pid, 0)
+
+
+@pytest.fixture
+def claimers(project: Project) -> Iterator[Claimers]:
+    made = Claimers(project)
+    yield made
+    made.end()
 
 
 def check_owners(project: Project, results: list[list[str]], tickets: list[str]) -> None:
@@ -109,10 +131,10 @@ READY_KEYS = [f"{CHANGE}#1.{n}" for n in range(1, READY + 1)]
 
 
 @repeated(5, full=200)
-def test_five_ready_tickets_get_five_owners(project: Project, rounds: int) -> None:
+def test_five_ready_tickets_get_five_owners(project: Project, claimers: Claimers, rounds: int) -> None:
     for _ in range(rounds):
-        plan, ids = begin(project)
-        results = at_once(project, plan, ids, capacity=1)
+        ids = begin(project)
+        results = claimers.at_once(ids, capacity=1)
         check_owners(project, results, READY_KEYS)
         assert sorted(map(len, results)) == [0] * (CLAIMERS - READY) + [1] * READY
         store = open_store(project.queue_db)
@@ -121,32 +143,32 @@ def test_five_ready_tickets_get_five_owners(project: Project, rounds: int) -> No
 
 
 @repeated(2, full=50)
-def test_claimers_with_more_capacity_share_no_ticket_either(project: Project, rounds: int) -> None:
+def test_claimers_with_more_capacity_share_no_ticket_either(project: Project, claimers: Claimers, rounds: int) -> None:
     for _ in range(rounds):
-        plan, ids = begin(project)
-        check_owners(project, at_once(project, plan, ids, capacity=5), READY_KEYS)
+        ids = begin(project)
+        check_owners(project, claimers.at_once(ids, capacity=5), READY_KEYS)
 
 
 @repeated(2, full=50)
-def test_the_projects_limit_holds_for_all_together(project: Project, rounds: int) -> None:
+def test_the_projects_limit_holds_for_all_together(project: Project, claimers: Claimers, rounds: int) -> None:
     for _ in range(rounds):
-        plan, ids = begin(project)
-        results = at_once(project, plan, ids, capacity=5, config=Config(parallel=3))
+        ids = begin(project)
+        results = claimers.at_once(ids, capacity=5, parallel=3)
         check_owners(project, results, READY_KEYS[:3])
 
 
 @repeated(2, full=50)
-def test_an_orphan_is_taken_over_once(project: Project, rounds: int) -> None:
+def test_an_orphan_is_taken_over_once(project: Project, claimers: Claimers, rounds: int) -> None:
     for _ in range(rounds):
-        plan, ids = begin(project)
+        ids = begin(project)
         store = open_store(project.queue_db)
-        context = Context(project, CONFIG, store, clock=lambda: 1.0)
-        first = claim.claim(context, plan, ids, session="s-0", capacity=5, checkout="")
+        context = Context(project, Config(), store, clock=lambda: 1.0)
+        first = claim.claim(context, make_plan(TEXT), ids, session="s-0", capacity=5, checkout="")
         with store.transaction():
             for item in first[:2]:
                 assignments.move(store, item, Event.NO_RECEIPT, 2.0)
         store.close()
-        results = at_once(project, plan, ids, capacity=1)
+        results = claimers.at_once(ids, capacity=1)
         given = Counter(ticket for result in results for ticket in result)
         assert given
         assert set(given) <= set(READY_KEYS[:2])  # a claimer that finds the orphan's lock held goes on without it

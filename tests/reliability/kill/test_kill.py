@@ -19,7 +19,7 @@ from tests.reliability.kill.victim import Point
 
 pytestmark = victim.listens
 CHUNKS = 8
-WRITES = (1, 3)  # of a child, after which it and Baton are killed
+WRITES = (1, 3)  # of a child, after which it and Baton are killed: by turns
 OF_DRIVE = 20  # one of so many points of a drive is tried: it has 500, most of them those of the other verbs
 # What has to be the same where git itself was cut short in the middle of its writing: how often a ticket was handed out
 # until then, and what its worktree was at meanwhile, follows from where exactly that was.
@@ -99,7 +99,7 @@ def every_point(run: victim.Run) -> Iterator[Point]:
             yield Point(number)
             last = state
         if name in victim.STARTED and state != run.states[min(number, len(run.states) - 1)]:
-            yield from (Point(number, tree=True, writes=times) for times in WRITES)
+            yield Point(number, tree=True, writes=WRITES[number % 2])
 
 
 def some_points(run: victim.Run, count: int) -> list[Point]:
