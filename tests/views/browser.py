@@ -6,14 +6,19 @@ axe-core          installed by `npm ci --ignore-scripts` in tests/views/pinned
 
 from __future__ import annotations
 
+import contextlib
 import html
 import json
 import os
 import re
 import shutil
+import signal
 import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -81,3 +86,88 @@ def asked(page: str, script: str, folder: Path, *options: str, width: int = 1400
     found = re.search(r'<pre id="answer">(.*)</pre>', dom(copy, folder / "profile", *options, width=width), re.DOTALL)
     assert found, "the script gave no answer"
     return json.loads(html.unescape(found.group(1)))
+
+
+KEYS = {"Tab": (9, ""), "Enter": (13, "\r"), "Space": (32, " "), "ArrowDown": (40, ""), "ArrowUp": (38, "")}
+# Chromium speaks over descriptors 3 and 4, whatever they were here.
+ON_3_AND_4 = """
+import fcntl, os, sys
+ends = [fcntl.fcntl(int(end), fcntl.F_DUPFD, 100) for end in sys.argv[1:3]]
+for end, number in zip(ends, (3, 4)):
+    os.dup2(end, number)
+    os.close(end)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+
+
+class Hand:
+    """Somebody at the keyboard of a page, over Chromium's debugging pipe. The page itself runs no script."""
+
+    def __init__(self, orders: IO[bytes], told: IO[bytes]) -> None:
+        self._orders, self._told, self._number, self._session = orders, told, 0, ""
+
+    def open(self, page: Path) -> None:
+        """Load a page in the browser's first tab."""
+        self._session = ""
+        tab = next(one for one in self._call("Target.getTargets")["targetInfos"] if one["type"] == "page")
+        self._session = self._call("Target.attachToTarget", targetId=tab["targetId"], flatten=True)["sessionId"]
+        self._call("Page.enable")
+        self._call("Page.navigate", url=page.as_uri())
+        while self._next().get("method") != "Page.loadEventFired":
+            pass
+
+    def press(self, name: str) -> None:
+        """One key, down and up."""
+        code, text = KEYS[name]
+        key = {"code": name, "key": " " if name == "Space" else name, "windowsVirtualKeyCode": code}
+        down = {"type": "keyDown", "text": text} if text else {"type": "rawKeyDown"}
+        self._call("Input.dispatchKeyEvent", **key, **down)
+        self._call("Input.dispatchKeyEvent", **key, type="keyUp")
+
+    def sees(self, expression: str) -> Any:
+        """What an expression gives on the page."""
+        found = self._call("Runtime.evaluate", expression=expression, returnByValue=True)
+        assert "exceptionDetails" not in found, found
+        return found["result"].get("value")
+
+    def _call(self, method: str, **parameters: Any) -> Any:
+        self._number += 1
+        order = {"id": self._number, "method": method, "params": parameters}
+        order |= {"sessionId": self._session} if self._session else {}
+        self._orders.write(json.dumps(order).encode() + b"\0")
+        while (answer := self._next()).get("id") != self._number:
+            pass
+        assert "error" not in answer, answer
+        return answer["result"]
+
+    def _next(self) -> Any:
+        text = bytearray()
+        while (byte := self._told.read(1)) != b"\0":
+            assert byte, "the browser has ended"
+            text += byte
+        return json.loads(text)
+
+
+@contextmanager
+def hand(page: Path, profile: Path) -> Iterator[Hand]:
+    """A browser with the page in it, and somebody at its keyboard."""
+    orders, told = os.pipe(), os.pipe()
+    command = [
+        sys.executable, "-S", "-c", ON_3_AND_4, str(orders[0]), str(told[1]), chromium(), "--headless=new",
+        "--no-sandbox", "--disable-gpu", "--disable-extensions", "--no-first-run", "--disable-background-networking",
+        f"--user-data-dir={profile}", "--window-size=1400,900", "--remote-debugging-pipe", "about:blank",
+    ]  # fmt: skip
+    with subprocess.Popen(
+        command, pass_fds=(orders[0], told[1]), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL, start_new_session=True,
+    ) as browser:  # fmt: skip
+        os.close(orders[0])
+        os.close(told[1])
+        try:
+            with os.fdopen(orders[1], "wb", buffering=0) as ours, os.fdopen(told[0], "rb") as theirs:
+                found = Hand(ours, theirs)
+                found.open(page)
+                yield found
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(browser.pid, signal.SIGKILL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 from pathlib import Path
 
@@ -79,6 +80,63 @@ def test_by_keyboard(page: str, tmp_path: Path) -> None:
     assert found["count"] > 100
     assert (found["dull"], found["dead"]) == ([], 0)
     assert (found["before"], found["alone"]) == (18 + 12 * 20 + 1, 18)
+
+
+def test_with_real_keys(tmp_path: Path) -> None:
+    """Tab goes through everything in the order of the page, Enter follows and unfolds, arrows choose a change."""
+    file = tmp_path / "board.html"
+    file.write_text(board_page(overview(dark_mode(), *many(2, 2, 3)["changes"])), encoding="utf-8")
+    focused = "document.activeElement"
+    seen = "[...document.querySelectorAll('.card')].filter(one => one.checkVisibility()).length"
+    order = (
+        "(() => { const all = [...document.querySelectorAll('a[href], summary, input, [tabindex]')]"
+        f".filter(one => one.checkVisibility()); return all.indexOf({focused}); }})()"
+    )
+    with browser.hand(file, tmp_path / "profile") as hand:
+        places, names = [], []
+        hand.press("Tab")
+        while hand.sees(f"{focused} !== document.body"):
+            places.append(hand.sees(order))
+            names.append(hand.sees(f"{focused}.localName"))
+            assert hand.sees(f"getComputedStyle({focused}).outlineStyle") != "none"
+            box = json.loads(hand.sees(f"JSON.stringify({focused}.getBoundingClientRect())"))
+            assert box["top"] < 900, "what has the focus is in view"
+            assert box["bottom"] > 0, "what has the focus is in view"
+            hand.press("Tab")
+        assert places == sorted(set(places)), "never back, never twice"
+        assert len(places) > 30
+        assert {"a", "summary", "input"} <= set(names)
+
+        hand.open(file)
+        while hand.sees(f"{focused}.localName") != "summary":
+            hand.press("Tab")
+        unfolded = f"{focused}.parentElement.open"
+        before = hand.sees(unfolded)
+        hand.press("Enter")
+        assert hand.sees(unfolded) is not before
+        hand.press("Space")
+        assert hand.sees(unfolded) is before
+
+        hand.open(file)
+        while hand.sees(f"{focused}.hash || ''")[:2] != "#t":
+            hand.press("Tab")
+        hand.press("Enter")
+        assert hand.sees("document.querySelector(':target').matches('.card')")
+        assert hand.sees("document.querySelector(':target').getBoundingClientRect().top") < 900
+
+        hand.open(file)
+        everything = hand.sees(seen)
+        while hand.sees(f"{focused}.localName") != "input":
+            hand.press("Tab")
+        counts = []
+        for _ in range(3):
+            hand.press("ArrowDown")
+            counts.append(hand.sees(seen))
+        assert sum(counts) == everything, "each change alone, one after the other"
+        assert len(set(counts)) > 1
+        for _ in range(3):
+            hand.press("ArrowUp")
+        assert hand.sees(seen) == everything
 
 
 def test_hostile_titles_are_read_as_they_were_written(tmp_path: Path) -> None:
