@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ PYTHON = tuple({os.path.realpath(path) for path in (sys.prefix, sys.base_prefix,
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC
 
 sys.path.insert(0, str(ROOT))  # however pytest was called
+
+from tests import figures  # noqa: E402
 
 _allowed: list[str] = [os.path.realpath(ROOT)]
 _guard_on = False
@@ -85,6 +87,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "full" in item.keywords:
             item.add_marker(skip)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Count what the long tests tried, where somebody wants to know."""
+    report = yield
+    if call.when == "call" and report.outcome != "skipped":
+        figures.of_test(item.nodeid, getattr(item, "hypothesis_statistics", ""), report.outcome == "failed")
+    return report
 
 
 @pytest.fixture(autouse=True)

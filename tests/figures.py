@@ -8,11 +8,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
 # Read when tests are collected: their environment is emptied of BATON_* later.
 FOLDER = os.environ.get("BATON_FIGURES")
+CASES = {
+    "test_faults.py": "faults",
+    "test_shapes.py": "repository shapes",
+    "test_races.py": "race cases",
+    "test_corpus.py": "corpus cases",
+}
 
 
 def add(name: str, tried: int, wrong: int) -> None:
@@ -20,6 +27,16 @@ def add(name: str, tried: int, wrong: int) -> None:
     if FOLDER:
         with open(Path(FOLDER) / f"{os.getpid()}.jsonl", "a", encoding="utf-8") as file:
             file.write(json.dumps({"name": name, "tried": tried, "wrong": wrong}) + "\n")
+
+
+def of_test(nodeid: str, statistics: str, failed: bool) -> None:
+    """Keep what one test stands for: a case of its kind, and the examples that hypothesis made (`statistics` is its text)."""
+    for part, name in CASES.items():
+        if part in nodeid:
+            add(name, 1, int(failed))
+    examples = sum(map(int, re.findall(r"(\d+) (?:passing|failing|invalid)", statistics)))
+    if examples:
+        add("fuzz examples", examples, int(failed))
 
 
 def sums(folder: Path) -> dict[str, tuple[int, int]]:

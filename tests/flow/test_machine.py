@@ -15,6 +15,7 @@ import pytest
 from hypothesis import strategies
 
 from baton_cli.flow.parts import tokens
+from tests import figures
 from tests.flow.walk import CONFIG, PLAN, Walk, driven_to_the_end
 from tests.kit import make_world
 
@@ -52,7 +53,9 @@ def _take(walk: Walk, steps: int) -> None:
             walk.step()
         driven_to_the_end(walk)
     except BaseException:
+        figures.add("walk steps", len(walk.log), 1)
         print(*walk.log, walk.world.tasks.read_text(), sep="\n")
         raise
+    figures.add("walk steps", len(walk.log), 0)
     seconds = (time.monotonic() - began) / len(walk.log)
     print(f"{len(walk.log)} steps, {seconds:.2f} s each, {dict(walk.seen)}, refused {dict(walk.refused)}")

@@ -20,6 +20,7 @@ from baton_cli.flow import claim
 from baton_cli.project import Project
 from baton_cli.store import assignments, events
 from baton_cli.store.db import open_store
+from tests import figures
 from tests.stand_ins import CHANGE, make_plan, record
 
 CLAIMERS = 32
@@ -95,6 +96,8 @@ class Claimers:
             orders.write(order)
         results = [json.loads(told.readline()) for _, _, told in self._ends]
         failed = [result for result in results if isinstance(result, str)]
+        given = [ticket for result in results if isinstance(result, list) for ticket in result]
+        figures.add("claim rounds", 1, int(bool(failed) or len(given) != len(set(given))))
         assert not failed, failed[0]
         return results
 
