@@ -171,18 +171,12 @@ class SessionController:
         if work.change.paused is not None or work.pending:
             return
         views = self._views(work)
-        for view in views:
-            held = view.assignment
-            if (
-                held is None
-                or held.state is not State.CLAIMED
-                or held.attempt.session != work.session
-                or held.attempt.batch
-            ):
-                continue
-            self.context.progress(f"preparing {view.key}")
+        claims = [held for view in views if (held := view.assignment) and _is_new(held, work.session)]
+        placed = prepare.place_all(self.context, work.change, claims)
+        for held in claims:
+            self.context.progress(f"preparing {held.ticket}")
             ready = prepare.prepare(
-                self.context, work.change, work.loaded.folder, work.loaded.plan, held, views, work.setup
+                self.context, work.change, work.loaded.folder, work.loaded.plan, held, views, work.setup, placed
             )
             if ready.state is State.CLAIMED:
                 work.prepared.append(ready)
@@ -297,3 +291,8 @@ class SessionController:
         """The tickets whose work may be integrated: in the plan as it is now, told apart, and not finished otherwise."""
         views = tickets.views(self.context, load.look(self.context, change))
         return frozenset(view.ticket_id for view in views if view.status not in FINISHED)
+
+
+def _is_new(claim: Assignment, session: str) -> bool:
+    """Whether it was claimed for the session and never handed out."""
+    return claim.state is State.CLAIMED and claim.attempt.session == session and not claim.attempt.batch

@@ -7,9 +7,10 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -219,10 +220,24 @@ def fifo(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
                 os.close(os.open(path, flags))
 
 
-@pytest.fixture
-def swift_git(monkeypatch: pytest.MonkeyPatch) -> None:
+@contextlib.contextmanager
+def without_sh() -> Iterator[None]:
     """Call git as on a system without `sh`: the same calls, three times as fast. For what makes thousands of them in this
     process; processes of their own, and the tests of git itself, do it properly."""
     from baton_cli.git import run as git_run
 
-    monkeypatch.setattr(git_run, "_execute", git_run._execute_windows)
+    def one_by_one(jobs: Sequence[Any], timeout: float) -> list[tuple[int, bool]]:
+        return [git_run._execute_windows(*job, timeout) for job in jobs]
+
+    with (
+        mock.patch.object(git_run, "_execute", git_run._execute_windows),
+        mock.patch.object(git_run, "_execute_each", one_by_one),
+    ):
+        yield
+
+
+@pytest.fixture
+def swift_git() -> Iterator[None]:
+    """A whole test without `sh`."""
+    with without_sh():
+        yield

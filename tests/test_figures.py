@@ -33,7 +33,9 @@ def test_nothing_is_written_when_nobody_asks(tmp_path: Path, monkeypatch: pytest
 
 def test_a_test_counts_as_a_case_and_by_its_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(figures, "FOLDER", str(tmp_path))
-    said = "  - during generate phase (0.1 seconds):\n    - 95 passing examples, 2 failing examples, 3 invalid examples\n"
+    said = (
+        "  - during generate phase (0.1 seconds):\n    - 95 passing examples, 2 failing examples, 3 invalid examples\n"
+    )
     figures.of_test("tests/core/test_tasks.py::test_any", said, failed=True)
     figures.of_test("tests/reliability/test_faults.py::test_one", "", failed=False)
     figures.of_test("tests/core/test_names.py::test_plain", "", failed=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,30 @@ from baton_cli.store import assignments, evidence
 from baton_cli.store import plans as store_plans
 
 
+def place_all(context: Context, change: Change, claims: Sequence[Assignment]) -> dict[str, str]:
+    """Worktrees for claims that have none yet, all made at once; the base commit of each that was, by assignment.
+
+    Whatever does not succeed is left to `prepare`, which makes one after the other and knows what can be in the way.
+    """
+    repository = context.project.repository
+    with ExitStack() as locks:
+        fresh = [
+            item
+            for item in claims
+            if item.prepared_at is None
+            and not context.worktree(item.worktree).exists()
+            and locks.enter_context(holding.assignment(context, item.id, wait=False))
+        ]
+        if len(fresh) < 2:
+            return {}
+        for item in fresh:
+            context.worktree(item.worktree).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        context.progress(f"making {len(fresh)} worktrees")
+        head = (store_plans.get_change(context.store, change.change) or change).integration_head
+        made = worktree.add_all(repository, [(context.worktree(item.worktree), item.branch) for item in fresh], head)
+        return {item.id: head for item, done in zip(fresh, made, strict=True) if done}
+
+
 def prepare(
     context: Context,
     change: Change,
@@ -33,8 +58,12 @@ def prepare(
     assignment: Assignment,
     views: Sequence[TicketView],
     setup: Sequence[str],
+    placed: Mapping[str, str],
 ) -> Assignment:
-    """Give a claim its worktree, set-up and packet, under its lock. What is prepared already stays as it is."""
+    """Give a claim its worktree, set-up and packet, under its lock. What is prepared already stays as it is.
+
+    `placed` are the base commits of the worktrees that were made just now, by assignment.
+    """
     with holding.assignment(context, assignment.id, wait=True):
         assignment = assignments.get(context.store, assignment.id)
         path = context.worktree(assignment.worktree)
@@ -42,7 +71,7 @@ def prepare(
             # Its last agent may have been killed while its git held a lock that nobody recorded.
             leftovers.clear(context.project.common_dir, (f"refs/heads/{assignment.branch}",), path, sure=False)
             return assignment
-        base = _place(context, change, assignment, path)
+        base = placed.get(assignment.id) or _place(context, change, assignment, path)
         result = provision(context.project.root, context.inside(path), context.config, setup, _log(context, assignment))
         if result.failed is not None:
             with context.store.transaction():
@@ -55,8 +84,8 @@ def prepare(
                     detail=f"`{result.failed}` failed (log {result.log})",
                 )
         ignored, digest = _placed(path) if result.anything else ((), repo.NOTHING_IGNORED)
-        placed = json.dumps({"ignored": list(ignored), "digest": digest})
-        return _finish(context, folder, plan, assignment, views, path, base, placed)
+        left = json.dumps({"ignored": list(ignored), "digest": digest})
+        return _finish(context, folder, plan, assignment, views, path, base, left)
 
 
 def _placed(path: Path) -> tuple[tuple[str, ...], str]:

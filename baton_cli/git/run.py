@@ -13,14 +13,14 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Timer
 from typing import IO, Any
 
 from baton_cli.errors import BatonError
-from baton_cli.git.settings import CONFIG, environment, hint
+from baton_cli.git.settings import CONFIG, environment, hint, reason
 
 MINIMUM_GIT = (2, 38)  # `merge-tree --write-tree` appeared there
 
@@ -81,11 +81,8 @@ def git(
     and ends git together with everything it started. Errors: `git_missing`, `git_failed`, `git_timeout`,
     `bad_git_argument`.
     """
-    arguments = [str(argument) for argument in args]
-    verb = _verb(arguments)
-    settings = [part for setting in CONFIG for part in ("-c", setting)]
-    argv = ["-C", str(cwd), *settings, *arguments]
-    variables = environment(env)
+    verb, variables = _verb([str(argument) for argument in args]), environment(env)
+    argv = _argv(args, cwd)
     _refuse_nul(verb, [*argv, *variables, *variables.values()])
     with _scratch(b"") as out, _scratch(b"") as err, _scratch(input) as source:
         code, timed_out = _execute(argv, source, out, err, variables, timeout)
@@ -98,8 +95,28 @@ def git(
         )
     if code not in ok:
         advice = hint(result.err) or f"git was called in {cwd}"
-        raise BatonError("git_failed", f"git {verb}: {_reason(result)}", advice)
+        raise BatonError("git_failed", f"git {verb}: {reason(result.code, result.err)}", advice)
     return result
+
+
+def together(calls: Sequence[Sequence[str]], *, cwd: Path, timeout: float = 600.0) -> list[GitResult]:
+    """Run several calls at once. Their results, in order, whatever their exit codes. Error: `git_missing`."""
+    variables = environment(None)
+    with contextlib.ExitStack() as stack:
+        jobs: list[_Job] = []
+        for args in calls:
+            source, out, err = (stack.enter_context(_scratch(b"")) for _ in range(3))
+            jobs.append((_argv(args, cwd), source, out, err, variables))
+        codes = _execute_each(jobs, timeout)
+        return [
+            GitResult(code, _content(job[2]), decode(_content(job[3])))
+            for (code, _), job in zip(codes, jobs, strict=True)
+        ]
+
+
+def _argv(args: Sequence[str | Path], cwd: Path) -> list[str]:
+    settings = [part for setting in CONFIG for part in ("-c", setting)]
+    return ["-C", str(cwd), *settings, *map(str, args)]
 
 
 def version() -> tuple[int, int]:
@@ -155,19 +172,39 @@ def _execute(
     if sys.platform == "win32":
         return _execute_windows(argv, source, out, err, env, timeout)
     else:  # noqa: RET505  (a type checker follows platforms by branches only)
-        started: list[Any] = []
-        try:
-            with _interrupts_held() as held:
-                started.append(_start(argv, source, out, err, env))
-            for number in held:
-                signal.raise_signal(number)
+        with _running([(argv, source, out, err, env)]) as started:
             return _wait(started[0], timeout)
-        except BaseException:
-            for process in started:
-                _kill_group(process.pid)
-                with contextlib.suppress(ChildProcessError):  # reaped just before the interrupt came
-                    process.wait()
-            raise
+
+
+_Job = tuple[list[str], IO[bytes], IO[bytes], IO[bytes], dict[str, str]]  # what `_execute` takes, without the limit
+
+
+def _execute_each(jobs: Sequence[_Job], timeout: float) -> list[tuple[int, bool]]:
+    """The same for several at once."""
+    if sys.platform == "win32":
+        return [_execute(*job, timeout) for job in jobs]
+    else:  # noqa: RET505
+        with _running(jobs) as started:
+            return [_wait(process, timeout) for process in started]
+
+
+@contextlib.contextmanager
+def _running(jobs: Sequence[_Job]) -> Iterator[list[Any]]:
+    """The processes of these jobs, all started. None is left when an exception passes."""
+    started: list[Any] = []
+    try:
+        with _interrupts_held() as held:
+            for job in jobs:
+                started.append(_start(*job))
+        for number in held:
+            signal.raise_signal(number)
+        yield started
+    except BaseException:
+        for process in started:
+            _kill_group(process.pid)
+            with contextlib.suppress(ChildProcessError):  # reaped just before the interrupt came
+                process.wait()
+        raise
 
 
 @contextlib.contextmanager
@@ -259,12 +296,3 @@ def _execute_windows(
 
 def _missing() -> BatonError:
     return BatonError("git_missing", "the program git is not on the PATH", "install git 2.38 or newer, or fix the PATH")
-
-
-def _reason(result: GitResult) -> str:
-    """The line of stderr that tells most: the first that is an error, else the first, else how git ended."""
-    lines = [line.strip() for line in result.err.splitlines() if line.strip()]
-    telling = [line for line in lines if line.startswith(("fatal:", "error:"))]
-    if telling or lines:
-        return (telling or lines)[0]
-    return f"ended by signal {-result.code}" if result.code < 0 else f"ended with exit code {result.code}"

@@ -55,3 +55,12 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 def hint(stderr: str) -> str:
     """What to do about a failure that is known by what git said; empty when it is not."""
     return next((hint for symptom, hint in HINTS if symptom in stderr), "")
+
+
+def reason(code: int, err: str) -> str:
+    """What a call that failed says of it: the first line that is an error, else the first, else how git ended."""
+    lines = [line.strip() for line in err.splitlines() if line.strip()]
+    telling = [line for line in lines if line.startswith(("fatal:", "error:"))]
+    if telling or lines:
+        return (telling or lines)[0]
+    return f"ended by signal {-code}" if code < 0 else f"ended with exit code {code}"

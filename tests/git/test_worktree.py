@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from baton_cli.errors import BatonError
-from baton_cli.git import repo, worktree
+from baton_cli.git import repo, run, worktree
 
 Git = Callable[..., str]
 Make = Callable[..., Path]
@@ -141,6 +141,22 @@ def test_a_lasting_obstacle_is_an_error_after_bounded_tries(
         worktree.add(repository, tmp_path / "tree", "b", "HEAD")
     assert len(pauses) == worktree.TRIES - 1
     assert sum(pauses) < 3
+
+
+def test_several_at_once_and_what_is_in_the_way_of_one_stops_no_other(
+    repository: Path, tmp_path: Path, git: Git
+) -> None:
+    git(repository, "branch", "b2")
+    (tmp_path / "t3").mkdir()
+    (tmp_path / "t3" / "work").write_text("mine")
+    wanted = [(tmp_path / f"t{number}", f"b{number}") for number in range(5)]
+    assert worktree.add_all(repository, wanted, "HEAD") == [True, True, False, False, True]
+    for number in (0, 1, 4):
+        assert worktree.complete(tmp_path / f"t{number}")
+        assert repo.head(tmp_path / f"t{number}").branch == f"b{number}"
+    assert not (tmp_path / "t2").exists()
+    assert (tmp_path / "t3" / "work").read_text() == "mine"
+    assert run.together([], cwd=repository) == []
 
 
 def test_existing_branch_and_detached(repository: Path, tmp_path: Path, git: Git) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 from unittest import mock
 
 from baton_cli.errors import BatonError
@@ -56,7 +56,13 @@ class BadDay:
                     argv, source, out, err, {**env, "BAD_DAY": how, "PATH": path}, LIMIT if how == HANG else timeout
                 )
 
-        with mock.patch.object(git_run, "_execute", execute):
+        def one_by_one(jobs: Sequence[Any], timeout: float) -> list[tuple[int, bool]]:
+            return [execute(*job, timeout) for job in jobs]
+
+        with (
+            mock.patch.object(git_run, "_execute", execute),
+            mock.patch.object(git_run, "_execute_each", one_by_one),
+        ):
             yield
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pytest
 
 from baton_cli.errors import BatonError
-from baton_cli.git import run as git_run
 from tests import figures, invariants
+from tests.conftest import without_sh
 from tests.kit import World
 from tests.reliability.git_faults import EARLY, HANG, LATE, MISSING, BadDay, told_well
 from tests.reliability.kill.scenarios import REFUSALS, SCENARIOS, Scenario, refused
@@ -38,7 +37,7 @@ def day(tmp_path: Path) -> BadDay:
 
 
 def make_good(stage: Stage, scenario: Scenario, world: World) -> None:
-    with mock.patch.object(git_run, "_execute", git_run._execute_windows):
+    with without_sh():
         refused(scenario.verb, world, stage.notes, REFUSALS.get(scenario.name, ()))
         scenario.after(world, stage.notes)
 

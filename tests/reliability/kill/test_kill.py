@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
-from unittest import mock
 
 import pytest
 
 from baton_cli.git import leftovers
-from baton_cli.git import run as git_run
 from tests import figures, invariants
+from tests.conftest import without_sh
 from tests.kit import World
 from tests.reliability.kill import victim
 from tests.reliability.kill.scenarios import DRIVE, REFUSALS, SCENARIOS, Scenario, refused
@@ -54,12 +53,12 @@ def mark(stage: Stage) -> str:
 
 
 def make_good(stage: Stage, scenario: Scenario, world: World) -> None:
-    """The next calls. (git is called as on a system without `sh`: three times as fast.)"""
+    """The next calls."""
     if scenario is DRIVE:  # it listens for signals: in a process of its own, too
         run = victim.run(lambda: scenario.verb(world, stage.notes), stage.log, mark(stage), victim.NEVER)
         assert run.code == 0, run.said
         return
-    with mock.patch.object(git_run, "_execute", git_run._execute_windows):
+    with without_sh():
         refused(scenario.verb, world, stage.notes, REFUSALS.get(scenario.name, ()))
         scenario.after(world, stage.notes)
 
