@@ -68,6 +68,7 @@ def _once(context: Context, change: Change, target: str, setup: Sequence[str]) -
     if tip is None:
         raise BatonError("no_such_branch", f"there is no branch {target!r}", "name one with --into BRANCH")
     if repo.is_ancestor(repository, head, tip):
+        _record(context, change, target, head)
         return Landed(target, head)
     place = _place(repository, target)
     merged = None
@@ -86,10 +87,16 @@ def _once(context: Context, change: Change, target: str, setup: Sequence[str]) -
     # The branch last: a checkout ahead of its branch holds what is to come, one behind it would seem to undo it.
     if not repo.update_ref(place or repository, ref, head, tip):
         return None
-    with context.store.transaction():
-        detail = f"{target} at {head}"
-        events.append(context.store, context.now(), change.change, "landed", cause=who(context), detail=detail)
+    _record(context, change, target, head)
     return Landed(target, head, tip, merged, place)
+
+
+def _record(context: Context, change: Change, target: str, head: str) -> None:
+    """That the branch has it, once: also of a landing that was killed before it was recorded, or made elsewhere."""
+    last, detail = events.latest(context.store, change.change, "landed"), f"{target} at {head}"
+    if last is None or last.detail != detail:
+        with context.store.transaction():
+            events.append(context.store, context.now(), change.change, "landed", cause=who(context), detail=detail)
 
 
 def _place(repository: Path, target: str) -> Path | None:

@@ -92,6 +92,16 @@ def test_a_clone_goes_on_from_there(tmp_path: Path) -> None:
     assert names(hand_outs(world.actions())) == ["3.2"]
 
 
+def test_a_clone_learns_that_it_has_landed(tmp_path: Path) -> None:
+    world = clone(ended(tmp_path), tmp_path / "clone")
+    world.actions()
+    for _ in range(2):
+        land(world)
+        assert world.status()["landed"] == "main"
+    text = baton(world.root, "log", "grow").stdout
+    assert text.count(" landed ") == 1, text
+
+
 def test_the_store_is_lost_before_landing(tmp_path: Path) -> None:
     world = begun(tmp_path)
     before = statuses(world)
