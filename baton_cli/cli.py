@@ -152,7 +152,7 @@ def change_of(surroundings: Context, ticket: str) -> str:
     raise BatonError(
         "which_change",
         f"this project has {len(changes)} changes: {', '.join(changes[:5]) or 'none'}",
-        "name the ticket as change#1.2",
+        f"name the ticket as {' or '.join(f'{change}#{ticket}' for change in changes[:3]) or 'change#1.2'}",
         USAGE,
     )
 

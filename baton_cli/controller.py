@@ -112,7 +112,7 @@ class SessionController:
         loaded = load.load(self.context, change)
         known = store_plans.get_change(self.context.store, change)
         if known is not None:
-            return loaded, known
+            return loaded, recover.follow(self.context, known)
         started = recover.start(self.context, loaded)
         return load.load(self.context, change), started  # what was skipped in an earlier life is out of the way now
 

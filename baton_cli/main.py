@@ -163,6 +163,10 @@ def _invoke(arguments: list[str]) -> int:
 def _usage(error: Any) -> NoReturn:
     """Say a usage error of Typer's in our form: a small first letter, no full stop, one hint."""
     possible = getattr(error, "possibilities", None)
+    if type(error).__name__ == "NoArgsIsHelpError":  # a group without its verb: its message is the whole help
+        path = error.ctx.command_path
+        names = " or ".join(error.ctx.command.list_commands(error.ctx))
+        raise BatonError("usage", f"{path} needs a command: {names}", f"see '{path} --help'", USAGE) from error
     said: str = (error.message if possible else error.format_message()).strip().rstrip(".")
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "baton"

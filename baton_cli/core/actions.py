@@ -29,7 +29,7 @@ REMEDIES: dict[str, tuple[tuple[str, str], ...]] = {
     "ambiguous_identity": (("give the tickets ids of their own (1.1, 1.2 ...) or different texts in tasks.md", ""),),
     "exhausted": (
         ("see `baton explain`, then:", "{baton} retry {ticket}"),
-        ("or repair it in its worktree and seal", ""),
+        ("or repair and commit it in its worktree, then there:", "{baton} seal --operator --why '...'"),
     ),
     "setup_failed": (("repair the set-up ([worktree] setup in baton.toml), then:", "{baton} retry {ticket}"),),
 }

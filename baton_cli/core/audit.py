@@ -34,8 +34,9 @@ def audit(
 ) -> dict[str, Any]:
     """The answer, as `baton.audit/1`. Levels: integrated, attested (`done`), external (no commit), unproved (a bad one)."""
     facts = _facts(document, keys, chain)
+    texts = {ticket.fingerprint for ticket in document.tickets}
     boxes = [
-        _box(ticket, keys[ticket.position], facts[ticket.position], chain, shallow=where.shallow)
+        _box(ticket, keys[ticket.position], facts[ticket.position], chain, texts, shallow=where.shallow)
         for ticket in document.tickets
         if any(box.done for box in ticket.boxes)
     ]
@@ -92,7 +93,9 @@ def _facts(document: Document, keys: Sequence[str], chain: Chain) -> list[list[L
     return found
 
 
-def _box(ticket: Ticket, key: str, links: Sequence[Link], chain: Chain, *, shallow: bool) -> dict[str, Any]:
+def _box(
+    ticket: Ticket, key: str, links: Sequence[Link], chain: Chain, texts: Collection[str], *, shallow: bool
+) -> dict[str, Any]:
     link: Link | None = None
     for each in links:
         link = None if each.evidence.decision == "reopen" else each
@@ -107,7 +110,7 @@ def _box(ticket: Ticket, key: str, links: Sequence[Link], chain: Chain, *, shall
     elif links:
         problem = "it was reopened and never integrated again"
     else:
-        problem = _unknown(key, ticket, chain, shallow=shallow)
+        problem = _unknown(key, chain, texts, shallow=shallow)
     return {
         # without a number of its own the ticket is called what Baton called it
         "ticket": link.evidence.key if link is not None and not ticket.id else key,
@@ -122,9 +125,9 @@ def _box(ticket: Ticket, key: str, links: Sequence[Link], chain: Chain, *, shall
     }
 
 
-def _unknown(key: str, ticket: Ticket, chain: Chain, *, shallow: bool) -> str:
+def _unknown(key: str, chain: Chain, texts: Collection[str], *, shallow: bool) -> str:
     other = [link for link in chain.links if link.evidence.key == key and link.evidence.decision is None]
-    if other and other[-1].evidence.fingerprint != ticket.fingerprint:
+    if other and other[-1].evidence.fingerprint not in texts:  # what another ticket is about now was only renumbered
         return f"its text was changed after commit {other[-1].oid[:12]} integrated it"
     if shallow:
         return "no commit of Baton's in this cut-off history is about it"

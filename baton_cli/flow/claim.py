@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from baton_cli.context import Context
 from baton_cli.core import names
 from baton_cli.core.frontier import TicketView, claimable, room, survey
-from baton_cli.core.lifecycle import ORPHANED, Assignment, Attempt, Event, State, told
+from baton_cli.core.lifecycle import ORPHANED, SO_FAR, Assignment, Attempt, Event, State, told
 from baton_cli.core.plan import Plan
 from baton_cli.errors import BatonError
 from baton_cli.flow.parts import holding, tokens
@@ -128,7 +128,8 @@ def _again(context: Context, assignment: Assignment, session: str, checkout: str
     store = context.store
     if assignments.counted_attempts(store, assignment.id) >= context.config.attempts:
         before = told(assignments.attempts(store, assignment.id))
-        detail = "; ".join(part for part in (assignment.detail, before) if part)
+        earlier = (assignment.detail or "").partition(f"; {SO_FAR}")[0]  # a person began to count anew
+        detail = "; ".join(part for part in (earlier, before) if part)
         assignments.move(store, assignment, Event.GIVE_UP, now, reason=assignment.reason or "exhausted", detail=detail)
         return None
     number = assignment.attempt.next_number

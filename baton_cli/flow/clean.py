@@ -12,7 +12,7 @@ from baton_cli.core.facts import Change
 from baton_cli.core.lifecycle import Assignment, State
 from baton_cli.flow.parts import clearing, holding
 from baton_cli.git import history, merge, repo, worktree
-from baton_cli.store import assignments
+from baton_cli.store import assignments, events
 from baton_cli.store import plans as store_plans
 
 SEALED = "refs/baton/sealed/"
@@ -150,7 +150,7 @@ def _not_landed(context: Context, change: Change, tip: str) -> str | None:
     place = repo.checked_out(repository).get(change.integration_branch)
     if place is not None:
         return f"it is checked out in {place}"
-    if tip == change.base:
+    if tip == change.base and events.latest(context.store, change.change, "landed") is None:
         return "nothing has been integrated on it yet"
     prefix = f"refs/heads/{context.config.branch_prefix}/"
     if any(not ref.startswith(prefix) for ref in repo.held_by(repository, tip)):

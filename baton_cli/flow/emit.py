@@ -21,7 +21,7 @@ def without_hand_outs(
     """The actions of an answer that hands nothing out."""
     counts = progress(views)
     change = store_plans.get_change(context.store, change.change) or change
-    if counts.finished == counts.total:
+    if counts.finished == counts.total and stopped is None:
         return [
             actions.complete(
                 counts,

@@ -51,6 +51,34 @@ def start(context: Context, loaded: Loaded) -> Change:
     return store_plans.get_change(context.store, change) or row
 
 
+def follow(context: Context, change: Change) -> Change:
+    """Move the base of a change on which nothing was done yet to where its target branch is by now.
+
+    The ref first, then the row: killed in between, the next call finds a ref on the target's own line and goes on.
+    """
+    target = f"refs/heads/{change.target_branch}"
+    untouched = change.integration_head == change.base and not assignments.of_change(context.store, change.change)
+    if change.target_branch is None or not untouched or store_plans.completions(context.store, change.change):
+        return change
+    repository = context.project.repository
+    with holding.integration(context, wait=False) as held:
+        found = repo.refs(repository, target, change.integration_ref) if held else {}
+        tip, ref = found.get(target), found.get(change.integration_ref, change.base)
+        if tip is None or tip == change.base or not repo.is_ancestor(repository, change.base, tip):
+            return change
+        ours = ref == change.base or (
+            repo.is_ancestor(repository, change.base, ref) and repo.is_ancestor(repository, ref, tip)
+        )
+        old = found.get(change.integration_ref, repo.NO_OID)
+        if not ours or not repo.update_ref(repository, change.integration_ref, tip, old):
+            return change
+        with context.store.transaction():
+            store_plans.set_base(context.store, change.change, tip)
+            detail = f"from {change.base[:12]} to {tip[:12]}, as {change.target_branch}: nothing was begun yet"
+            events.append(context.store, context.now(), change.change, "base moved", detail=detail)
+    return change._replace(base=tip, integration_head=tip)
+
+
 def _above(branch: str) -> list[str]:
     """The refs that must not be there if `branch` is to be made: git keeps a branch where it would need a folder."""
     parts = branch.split("/")

@@ -83,7 +83,7 @@ def _authorise(assignment: Assignment, authority: Authority) -> None:
             raise BatonError(
                 "stale_claim",
                 f"the seal key is not that of the current attempt on {assignment.id}",
-                "another attempt has this ticket now: stop working on it",
+                "if you copied it exactly, another attempt has this ticket now: stop working on it",
             )
 
 

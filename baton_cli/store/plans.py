@@ -42,6 +42,11 @@ def set_integration_head(store: Store, change: str, old: str, new: str) -> bool:
     return store.write(sql, (new, change, old)) == 1
 
 
+def set_base(store: Store, change: str, base: str) -> None:
+    """Begin a change, on which nothing is integrated, at another commit. Inside a transaction."""
+    store.write("UPDATE changes SET base = ?, integration_head = ? WHERE change = ?", (base, base, change))
+
+
 def set_paused(store: Store, change: str, paused: str | None) -> None:
     """Pause (who and why) or resume (None) a change. Inside a transaction."""
     store.write("UPDATE changes SET paused = ? WHERE change = ?", (paused, change))

@@ -338,12 +338,12 @@ def test_a_remedy_names_the_first_tickets_and_says_how_many_more() -> None:
     keys = [f"grow#1.{n}" for n in range(1, 6)]
     ways = actions.remedy("exhausted", keys, "baton", ROOT)
     assert [way["say"] for way in ways] == [
-        "see `baton explain`, then (the same for 2 more):", "or repair it in its worktree and seal",
+        "see `baton explain`, then (the same for 2 more):", "or repair and commit it in its worktree, then there:",
     ]  # fmt: skip
     assert ways[0]["run"] == [f"baton retry 'grow#1.{n}'" for n in (1, 2, 3)]
     assert actions.remedy_text(actions.remedy("exhausted", keys[:2], "baton", ROOT)) == (
         "see `baton explain`, then: baton retry 'grow#1.1'; baton retry 'grow#1.2' "
-        "(or repair it in its worktree and seal)"
+        "(or repair and commit it in its worktree, then there: baton seal --operator --why '...')"
     )
     skips = actions.remedy("manual", keys, "baton", ROOT)[1]
     assert skips == {"say": "or:", "run": ["baton skip 'grow#1.1' --why '...'"]}

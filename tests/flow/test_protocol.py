@@ -451,7 +451,7 @@ def test_a_commit_of_somebody_else_on_the_integration_branch_is_named(world: Wor
     (shown,) = world.status()["attention"]
     assert shown["reason"] == "integration_moved"
     assert "not Baton's" in shown["detail"]
-    assert shown["steps"][0]["say"].startswith("point the branch at ")
+    assert shown["steps"][0]["say"].startswith(f"git update-ref refs/heads/{world.integration} ")
     run_git(world.root, "update-ref", f"refs/heads/{world.integration}", "HEAD")
     world.actions()
     assert world.ticket("1.1")["status"] == "integrated"

@@ -177,3 +177,38 @@ def test_no_git_no_history_and_no_failure(tmp_path: Path, words: tuple[str, ...]
     done: Any = baton(world.root, *words, env={"PATH": str(tmp_path)})
     assert done.returncode == 0, done.stderr
     assert "1.1" in done.stdout
+
+
+# Begun too early
+
+
+def test_the_base_follows_until_something_is_begun(tmp_path: Path) -> None:
+    """A first call that hands nothing out must not pin the change to a commit without the checks it then asks for."""
+    world = make_world(tmp_path / "project", PLAN, config=None)
+    first = world.actions()
+    assert [item["reason"] for item in first["actions"]] == ["no_verification"]
+    write_files(world.root, {"baton.toml": '[verify]\ncommands = ["test -f made"]\n', "made": "yes\n"})
+    run_git(world.root, "add", "-A")
+    run_git(world.root, "commit", "-qm", "checks, and what they need")
+    tip = run_git(world.root, "rev-parse", "main")
+    action = hand_outs(world.actions(capacity=1))[0]
+    assert run_git(world.root, "rev-parse", world.integration, action["branch"]).split() == [tip, tip]
+    assert world.finish(action)["state"] == "integrated"
+    run_git(world.root, "commit", "-q", "--allow-empty", "-m", "later")
+    world.actions()
+    assert run_git(world.root, "rev-parse", f"{world.integration}~1") == tip, "it stays where it began"
+
+
+def test_work_under_way_keeps_its_base_and_a_killed_move_is_finished(tmp_path: Path) -> None:
+    world = make_world(tmp_path / "project", PLAN)
+    begun_at = run_git(world.root, "rev-parse", "main")
+    world.actions(capacity=1)
+    run_git(world.root, "commit", "-q", "--allow-empty", "-m", "meanwhile")
+    world.actions("other", capacity=1)
+    assert run_git(world.root, "rev-parse", world.integration) == begun_at
+    for ticket in ("1.1", "1.2"):
+        world.decide(ticket, "abandon")
+    tip = run_git(world.root, "rev-parse", "main")
+    run_git(world.root, "update-ref", f"refs/heads/{world.integration}", tip)  # killed before the row was written
+    assert len(hand_outs(world.actions("other", capacity=1))) == 1
+    assert world.status()["integration_head"] == tip

@@ -48,7 +48,7 @@ def _to_the_end(world: World, dice: random.Random, agent: str) -> tuple[int, str
     for run in range(RUNS):
         drive = Drive(world, agent)
         if run < 2:
-            drive.says("integrated  " if dice.random() < 0.5 else "unknown  ")
+            drive.says("integrated  " if dice.random() < 0.5 else "not done  ")
             os.kill(drive.pid, 9)
         code = drive.end()
         texts.append(f"-- {code}\n{drive.text}")

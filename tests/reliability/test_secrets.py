@@ -63,6 +63,7 @@ def test_no_id_leads_out_of_its_folder(tmp_path: Path, name: str) -> None:
             assert json.loads(done.stdout)["error"]["code"] in (
                 "unknown_assignment",
                 "no_such_change",
+                "no_such_ticket",
                 "bad_change_name",
             )
     assert {path for path in tmp_path.rglob("*") if "__pycache__" not in path.parts} == before

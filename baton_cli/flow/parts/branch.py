@@ -97,7 +97,8 @@ def _moved(change: Change, commit: str, why: str) -> BatonError:
     return BatonError(
         "integration_moved",
         f"{change.integration_branch} was moved to {commit[:12]}, which is not Baton's: {why}",
-        f"point the branch at {change.integration_head[:12]} again (your commits stay in its reflog), then call again",
+        f"git update-ref {change.integration_ref} {change.integration_head} puts it back (your commits stay in its reflog)"
+        "; then call again",
     )
 
 
