@@ -133,6 +133,6 @@ def _said(terminal: Terminal, note: str | None) -> str:
 
 def _left_behind(terminal: Terminal, moved: bool) -> str:
     if not moved:
-        return "with nothing committed on its branch"
+        return "with nothing committed"
     # The next `actions` looks at what an agent left that ended well: Baton may seal it itself.
     return "and left the seal to Baton" if terminal is Terminal.COMPLETED else "without a sealed receipt"
