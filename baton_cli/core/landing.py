@@ -20,7 +20,7 @@ def answer(
     place: str | None,
     ticks: str | None,
     notices: Sequence[str],
-    command: str = "baton",
+    command: str,
 ) -> dict[str, Any]:
     """What was done and what a person does next; `ticks` is the tasks file with uncommitted boxes, if it has any, `command`
     how Baton is called."""
