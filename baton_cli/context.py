@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -64,6 +66,19 @@ def launcher() -> tuple[str, ...]:
     if script.name == "baton" and script.is_file():
         return (str(script.absolute()),)
     return (sys.executable, str(Path(__file__).with_name("__main__.py")))
+
+
+def typed(command: tuple[str, ...]) -> tuple[str, ...]:
+    """The same call as a person in the current folder would type it: `baton` if that is what PATH has, or `./baton`."""
+    if len(command) != 1:
+        return command
+    path, found = Path(command[0]), shutil.which("baton")
+    with contextlib.suppress(OSError):
+        if found is not None and path.samefile(found):
+            return ("baton",)
+        if path.parent.samefile("."):
+            return (f"./{path.name}",)
+    return command
 
 
 @contextmanager

@@ -106,6 +106,12 @@ def holder(path: Path) -> dict[str, Any] | None:
     return found if isinstance(found, dict) and isinstance(found.get("pid"), int) else None
 
 
+def at_work(path: Path) -> dict[str, Any] | None:
+    """The holder that is written in a lock file, if its process runs on this machine. Takes no lock."""
+    found = holder(path)
+    return found if found is not None and found.get("host") == _host() and alive(found) else None
+
+
 def describe(found: dict[str, Any] | None) -> str:
     """A holder in words, for messages."""
     if found is None:

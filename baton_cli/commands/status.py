@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
 
-from baton_cli import cli, output
+from baton_cli import cli, context, output
 
 
 def status(
@@ -29,12 +31,14 @@ def status(
         else:
             watching.as_stream(lambda: _plain(change, place.root, json), lambda: cli.stamp(place))
         return
-    answer, now = _read(change, project)
+    answer, now = _read(change, project, json)
     output.emit(answer, json_mode=json, text=lambda: _text(answer, now))
 
 
-def _read(change: str | None, project: Any) -> tuple[dict[str, Any], float]:
+def _read(change: str | None, project: Any, json: bool = False) -> tuple[dict[str, Any], float]:
     with cli.observer(project) as looks:
+        if not json:
+            looks.context = replace(looks.context, command=context.typed(looks.context.command))
         return looks.status(change), looks.context.now()
 
 
@@ -42,9 +46,10 @@ def _text(answer: dict[str, Any], now: float, size: tuple[int, int] | None = Non
     from baton_cli.views.queue import queue_view
 
     width, lines = size or (None, None)
-    return queue_view(answer, now=now, colour=output.colour(), width=width, lines=lines)
+    command = shlex.join(context.typed(context.launcher()))
+    return queue_view(answer, now=now, colour=output.colour(), width=width, lines=lines, command=command)
 
 
 def _plain(change: str | None, project: Any, json: bool) -> str:
-    answer, now = _read(change, project)
+    answer, now = _read(change, project, json)
     return f"{output.to_json(answer)}\n" if json else f"{_text(answer, now)}\n"

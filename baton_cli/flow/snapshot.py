@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from baton_cli.context import Context
-from baton_cli.core import actions
+from baton_cli.core import actions, names
 from baton_cli.core.actions import iso
 from baton_cli.core.facts import Change
 from baton_cli.core.frontier import FINISHED, Progress, Status, TicketView, progress
-from baton_cli.flow.parts import stops
+from baton_cli.flow.parts import stops, work
 from baton_cli.flow.parts.tickets import Loaded
-from baton_cli.flow.parts.work import assignment_value, slots
 from baton_cli.store import events
 from baton_cli.store import plans as store_plans
 
@@ -34,13 +34,27 @@ def snapshot(context: Context, loaded: Loaded, views: tuple[TicketView, ...]) ->
         "landed": _landed(context, change) if change else None,
         "progress": counts._asdict(),
         "boxes": {"total": loaded.plan.document.total, "done": loaded.plan.document.done},
-        "slots": slots(context),
+        "slots": work.slots(context),
         "attention": [
-            *(stops.current(context, loaded.change) if change else ()),
+            *(stops.current(context, loaded.change) if change else _forgotten(context, loaded.change)),
             *actions.blocked_tickets(views, command, str(context.project.root), steps=True),
         ],
-        "sections": _sections(loaded, views),
+        "sections": _sections(context, loaded, views),
     }
+
+
+def _forgotten(context: Context, change: str) -> list[dict[str, Any]]:
+    """A word where worktrees of a change are there and no record of it: the store was deleted, or is another one's."""
+    folder = context.worktree(context.worktree_name(names.slug(change)))
+    try:
+        number = sum(1 for _ in os.scandir(folder))
+    except OSError:
+        return []
+    if not number:
+        return []
+    detail = f"{folder} holds {number} worktrees of this change, but {context.project.queue_db} knows nothing of it"
+    hint = "put that file back; without it Baton starts anew from what is merged, and leaves those folders alone"
+    return [{**actions.blocked("record_lost", [], detail, hint), "steps": [{"say": hint, "run": []}]}]
 
 
 def _landed(context: Context, change: Change) -> str | None:
@@ -57,17 +71,17 @@ def state_of(counts: Progress) -> str:
     return "active" if counts.in_flight or counts.ready else "blocked"
 
 
-def _sections(loaded: Loaded, views: tuple[TicketView, ...]) -> list[dict[str, Any]]:
+def _sections(context: Context, loaded: Loaded, views: tuple[TicketView, ...]) -> list[dict[str, Any]]:
     by_key = {view.key: view for view in views}
     sections: list[dict[str, Any]] = [
         {"number": section.number, "title": section.title, "tickets": []} for section in loaded.plan.document.sections
     ]
     for view in views:
-        sections[view.planned.ticket.section]["tickets"].append(_ticket(view, by_key))
+        sections[view.planned.ticket.section]["tickets"].append(_ticket(context, view, by_key))
     return [section for section in sections if section["tickets"]]
 
 
-def _ticket(view: TicketView, by_key: dict[str, TicketView]) -> dict[str, Any]:
+def _ticket(context: Context, view: TicketView, by_key: dict[str, TicketView]) -> dict[str, Any]:
     ticket, completion = view.planned.ticket, view.completion
     value: dict[str, Any] = {
         "key": view.key,
@@ -89,7 +103,8 @@ def _ticket(view: TicketView, by_key: dict[str, TicketView]) -> dict[str, Any]:
             "why": completion.why,
         }
     if view.assignment is not None:
-        value["assignment"] = assignment_value(view.assignment)
+        value["assignment"] = work.assignment_value(view.assignment)
+        value["assignment"]["busy"] = work.busy(context, view.assignment)
     return value
 
 

@@ -27,10 +27,11 @@ def cells(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """How wide it is, and whether it may use more than ASCII for its own signs."""
+    """How wide it is, whether it may use more than ASCII for its own signs, and how Baton is called in its commands."""
 
     width: int
     unicode: bool
+    command: str = "baton"
 
     def glyph(self, name: str) -> str:
         """The sign for a ticket's standing; each is one cell wide."""
@@ -87,10 +88,10 @@ class Page:
         return [(full * whole + half * part, "green"), (rest * (room - whole - part), "dim")]
 
 
-def page(width: int | None, unicode: bool | None) -> Page:
+def page(width: int | None, unicode: bool | None, command: str = "baton") -> Page:
     """The page of the terminal we write to, unless told otherwise."""
     wide = shutil.get_terminal_size((WITHOUT_TERMINAL, 24)).columns if width is None else width
-    return Page(max(NARROWEST, wide), _speaks_unicode() if unicode is None else unicode)
+    return Page(max(NARROWEST, wide), _speaks_unicode() if unicode is None else unicode, command)
 
 
 def _speaks_unicode() -> bool:

@@ -24,15 +24,17 @@ def queue_view(
     width: int | None = None,
     unicode: bool | None = None,
     lines: int | None = None,
+    command: str = "baton",
 ) -> str:
-    """`baton.status/1` for a person. `now` is in seconds since the epoch; width and unicode are the terminal's own.
+    """`baton.status/1` for a person. `now` is in seconds since the epoch; width and unicode are the terminal's own;
+    `command` is how Baton is called there.
 
     It takes about `lines` lines, if what needs a person and what runs leave it the choice.
     """
-    paper = page(width, unicode)
+    paper = page(width, unicode, command)
     changes = list(answer.get("changes", ()))
     if not changes:
-        return paint(_nothing(answer), colour, paper.width)
+        return paint(_nothing(answer, paper), colour, paper.width)
     most = lines or LINES
     drawn: list[Line] = []
     quiet: list[Line] = []
@@ -101,11 +103,16 @@ def _block(change: Mapping[str, Any], paper: Page, now: float, share: int) -> li
     return _broken(change, paper) if "error" in change else _change(change, paper, now, share)
 
 
-def _nothing(answer: Mapping[str, Any]) -> list[Line]:
+def _nothing(answer: Mapping[str, Any], paper: Page) -> list[Line]:
     return [
         [("no change in openspec/changes", "bold")],
         [(f"  project {shown(answer.get('project'))}", "dim")] if answer.get("project") else [],
-        [("  write one with OpenSpec first (openspec/changes/NAME/tasks.md), then: baton plan NAME", "dim")],
+        [
+            (
+                f"  write one with OpenSpec first (openspec/changes/NAME/tasks.md), then: {paper.command} plan NAME",
+                "dim",
+            )
+        ],
     ]
 
 

@@ -67,9 +67,9 @@ def told(change: Mapping[str, Any]) -> Line:
 
 
 def _place(change: Mapping[str, Any], page: Page) -> Line:
-    """The integration branch, its head, and where it will go."""
+    """The integration branch, its head, and where it will go; nothing once another branch has it all."""
     branch = shown(change.get("integration_branch"))
-    if not branch:
+    if not branch or change.get("landed"):
         return []
     text = branch
     if change.get("integration_head"):
@@ -80,20 +80,20 @@ def _place(change: Mapping[str, Any], page: Page) -> Line:
     return [(text, "dim")]
 
 
-def landing(change: Mapping[str, Any]) -> str:
+def landing(change: Mapping[str, Any], command: str = "baton") -> str:
     """How the finished work gets to where it belongs; nothing where none of it is on a branch of Baton's."""
     if not change.get("integration_branch") or change.get("landed"):
         return ""
     into = "" if change.get("target_branch") else " --into BRANCH"
-    return f"baton land {shown(shlex.quote(str(change['change'])))}{into}"
+    return f"{command} land {shown(shlex.quote(str(change['change'])))}{into}"
 
 
 def _next(change: Mapping[str, Any], page: Page) -> list[Line]:
-    land, archive = landing(change), f"openspec archive {shown(shlex.quote(str(change['change'])))}"
-    where = f"complete, on {shown(change['landed'])} " if change.get("landed") else "complete "
-    first: Line = [(f"{INDENT}{where}", "green"), ("-> ", "")]
+    land, archive = landing(change, page.command), f"openspec archive {shown(shlex.quote(str(change['change'])))}"
+    landed = change.get("landed")
+    first: Line = [(f"{INDENT}{f'complete, on {shown(landed)} ' if landed else 'complete '}", "green"), ("-> ", "")]
     if not land:
-        return [[*first, (archive, "bold")]]
+        return [[*first, ("commit the ticks in tasks.md, then: " if landed else "", ""), (archive, "bold")]]
     then: Line = [("then: ", ""), (archive, "bold")]
     whole: Line = [*first, (land, "bold"), (", ", ""), *then]
     if length(whole) < page.width:

@@ -14,6 +14,8 @@ from baton_cli.views.words import age, count, joined, listed, plain, prose, seco
 TICKETS = 4  # shown of one reason
 RUNNING = 10  # shown in flight
 WHO_MOST = 24
+MOMENT = 1  # seconds for which a lock is held on the way to something else
+BUSY = {"prepare": "being set up", "seal": "being sealed", "integrate": "being integrated"}
 
 Ticket = Mapping[str, Any]
 
@@ -31,7 +33,7 @@ def person(change: Mapping[str, Any], grid: Grid) -> list[Line]:
             blocked.setdefault(str(ticket.get("reason")), []).append(ticket)
     lines: list[Line] = []
     if change.get("paused") is not None:
-        again = [{"run": [shlex.join(("baton", "resume", str(change["change"])))]}]
+        again = [{"run": [f"{grid.page.command} resume {shlex.quote(str(change['change']))}"]}]
         lines += _alone(grid, "paused", prose(change["paused"]), again)
     for action in change.get("attention", ()):
         reason = str(action.get("reason"))
@@ -154,9 +156,9 @@ def _idle(change: Mapping[str, Any], grid: Grid) -> list[Line]:
         return []
     if not change.get("integration_branch"):
         name = shown(change["change"])
-        said = f'not started: tell an agent session "run baton on {name}", or: baton drive {name} --agent CMD'
+        said = f'not started: tell an agent session "run baton on {name}", or: {grid.page.command} drive {name} --agent CMD'
     else:
-        said = f"nothing runs now; {count(ready, 'ticket')} can begin with the next `baton actions`"
+        said = f"nothing runs now; {count(ready, 'ticket')} can begin with the next session or drive"
         slots = change.get("slots", {})
         if slots and slots["used"] >= slots["limit"]:
             said = (
@@ -170,11 +172,19 @@ def _facts(ticket: Ticket, now: float) -> Facts:
     agent, session = shown(held.get("agent"), WHO_MOST + 1), shown(held.get("session"), WHO_MOST + 1)
     who = agent or (f"session {session}" if session else "")
     attempt = f"attempt {held.get('attempt', 1)}"
-    if held["state"] != "claimed":
-        return Facts(standing(held), who, attempt)
+    busy = _busy(held, now)
+    if held["state"] != "claimed" or busy:
+        return Facts(busy or standing(held), who, attempt)
     state = "running" if ticket["status"] not in DONE else "running (ticked by hand)"
     since, lease = age(held.get("since"), now), _lease(held.get("lease_expires_at"), now)
     return Facts(state, who, attempt, since, _evidence(held, now), lease)
+
+
+def _busy(held: Mapping[str, Any], now: float) -> str:
+    """What Baton itself does with it just now, if that takes longer than a moment."""
+    busy = held.get("busy") or {}
+    since = seconds(busy.get("since"))
+    return f"{BUSY[busy['with']]} {span(now - since)}" if since is not None and now - since >= MOMENT else ""
 
 
 def _evidence(held: Mapping[str, Any], now: float) -> str:

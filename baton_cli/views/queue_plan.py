@@ -15,6 +15,7 @@ Section = Mapping[str, Any]
 Ticket = Mapping[str, Any]
 CAPS = (20, 12, 8, 5, 3, 2, 1, 0)  # tickets listed of one section; the first that fits is taken
 WAITING = 4  # of more waiting sections in a row than this and two, only so many have a line of their own
+NOTES = 2  # reasons that are told of one wait
 LISTED = {"ready": ("ready", ""), "waiting": ("waiting", "dim")}
 
 
@@ -46,7 +47,7 @@ class Waits:
             whole = tuple(key for key in self.of_section[at] if key != own)
             if len(whole) == len(keys) + more and whole[: len(keys)] == tuple(keys):
                 name = "the others" if own in self.of_section[at] else self.names[at]
-                return name + _notes(stuck[:2] or closing)
+                return name + _notes(stuck or closing)
         texts = [short(text) for text in waits_for if not str(text).startswith("and ")]
         return (f"{' '.join(texts)} and {more} more" if more else listed(texts, 8)) + _notes(closing)
 
@@ -63,7 +64,7 @@ class Waits:
             single.update(dict.fromkeys(foreign))
         if not places:
             return ""
-        whys = _notes(list(stuck)[:2])
+        whys = _notes(list(stuck))
         if len(single) == 1:
             return short(next(iter(single))) + whys
         return listed([self.names[at] for at in sorted(places)], 3) + whys
@@ -202,7 +203,9 @@ def _more_sections(sections: Sequence[Section]) -> str:
 
 
 def _notes(notes: Sequence[str]) -> str:
-    return f" ({'; '.join(notes)})" if notes else ""
+    """Why, in brackets: two of it, and how many more there are."""
+    more = [f"{len(notes) - NOTES} more"] if len(notes) > NOTES else []
+    return f" ({'; '.join([*notes[:NOTES], *more])})" if notes else ""
 
 
 def _name(section: Section) -> str:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
+from baton_cli import locks
 from baton_cli.errors import BatonError
 from tests import invariants
 from tests.conftest import run_git, write_files
-from tests.kit import World, hand_outs, kinds, make_world, names, only, seal_key
+from tests.kit import World, baton, hand_outs, kinds, make_world, names, only, seal_key
 
 
 @pytest.fixture
@@ -476,3 +478,19 @@ def test_a_failing_setup_is_named_and_frees_its_place(tmp_path: Path) -> None:
     (world.root / "baton.toml").write_text('[verify]\ncommands = ["true"]\n')
     world.decide("1.1", "retry", None)
     assert only(world.actions())["kind"] == "dispatch"
+
+
+def test_a_look_says_what_baton_does_with_a_ticket_just_now(world: World) -> None:
+    action = hand_outs(world.actions())[0]
+    name = action["ticket"].rpartition("#")[2]
+    assert world.ticket(name)["assignment"]["busy"] is None
+    place = locks.assignment_path(world.project, action["assignment_id"])
+    with locks.assignment_lock(world.project, action["assignment_id"], wait=False):
+        assert world.ticket(name)["assignment"]["busy"]["with"] == "seal"
+        written = place.read_text()
+    assert world.ticket(name)["assignment"]["busy"] is None
+    for odd in (written.replace(f'"pid": {os.getpid()}', '"pid": 999999999'), "{", '{"pid": "x"}'):
+        place.write_text(odd)
+        assert world.ticket(name)["assignment"]["busy"] is None
+    place.write_text(json.dumps({**json.loads(written), "since": "no time"}))
+    assert "in flight" in baton(world.root, "status").stdout

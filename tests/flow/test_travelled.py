@@ -113,6 +113,20 @@ def test_the_store_is_lost_before_landing(tmp_path: Path) -> None:
     }
 
 
+def test_a_lost_store_is_said_where_worktrees_are_left(tmp_path: Path) -> None:
+    world = make_world(tmp_path / "project", PLAN)
+    assert world.status()["attention"] == []
+    world.actions(capacity=2)
+    assert world.status()["attention"] == []
+    forget(world)
+    (said,) = world.status()["attention"]
+    assert said["reason"] == "record_lost"
+    assert "holds 2 worktrees of this change" in said["detail"]
+    assert "! record lost" in baton(world.root, "status").stdout
+    assert "record_lost" not in str(world.actions(capacity=1)["actions"])
+    assert world.status()["attention"] == []
+
+
 def test_the_store_is_lost_after_landing(tmp_path: Path) -> None:
     world = ended(tmp_path)
     before = statuses(world)

@@ -152,7 +152,7 @@ def test_no_change_and_a_change_not_run_yet() -> None:
 
 def test_nothing_runs() -> None:
     started = change(section("1", "Ground", ticket("1.1", "Dig", "ready")))
-    assert "  nothing runs now; 1 ticket can begin with the next `baton actions`\n" in view(started)
+    assert "  nothing runs now; 1 ticket can begin with the next session or drive\n" in view(started)
     paused = change(section("1", "Ground", ticket("1.1", "Dig", "ready")), paused="ada: look first")
     text = view(paused)
     assert "  ! paused\n         ada: look first\n         -> baton resume add-dark-mode\n" in text
@@ -323,3 +323,43 @@ def test_a_page_of_few_lines() -> None:
     text = queue_view(status(large()), now=NOW, colour=False, width=100, unicode=True, lines=20)
     assert len(text.splitlines()) <= 20
     assert "child-0" in text
+
+
+def test_what_baton_itself_does_just_now() -> None:
+    doing = {"prepare": "being set up", "seal": "being sealed", "integrate": "being integrated"}
+    tickets = [
+        ticket(f"1.{n}", "Work", "in_flight", assignment=held(busy={"with": what, "since": iso(NOW - 31)}))
+        for n, what in enumerate(doing, 1)
+    ]
+    moment = held("unknown", reason="no_receipt", busy={"with": "seal", "since": iso(NOW)})
+    tickets.append(ticket("1.4", "Moment", "in_flight", assignment=moment))
+    text = view(change(section("1", "All", *tickets)), width=120)
+    assert [said for said in doing.values() if f"{said} 31 s" in text] == list(doing.values())
+    assert "to be taken up again (no receipt)" in text
+
+
+def test_commands_are_as_baton_is_called() -> None:
+    finished = change(section("1", "Ground", ticket("1.1", "Dig", "integrated")))
+    fresh = change(section("1", "Ground", ticket("1.1", "Dig", "ready")), started=False, name="new")
+    paused = change(section("1", "Ground", ticket("1.1", "Dig", "ready")), paused="ada: later", name="old")
+    text = queue_view(
+        status(finished, fresh, paused), now=NOW, colour=False, width=120, unicode=True, command="./baton"
+    )
+    for words in ("./baton land add-dark-mode", "./baton drive new", "./baton resume old"):
+        assert words in text
+    assert not re.search(r"(?<!/)baton (land|drive|resume)", text)
+    assert "./baton plan NAME" in queue_view({"changes": []}, now=NOW, colour=False, width=120, command="./baton")
+
+
+def test_landed_work_is_shown_where_it_is() -> None:
+    value = change(section("1", "Ground", ticket("1.1", "Dig", "integrated")), landed="main")
+    text = view(value)
+    assert "complete, on main -> commit the ticks in tasks.md, then: openspec archive add-dark-mode\n" in text
+    assert "integration" not in text
+
+
+def test_of_many_reasons_to_wait_two_are_told_and_the_rest_counted() -> None:
+    stuck = [ticket(f"1.{n}", "Stuck", "blocked", reason="manual") for n in range(1, 5)]
+    waits = ticket("2.1", "After", "waiting", waits_for=[f"1.{n} (manual)" for n in range(1, 5)])
+    text = view(change(section("1", "One", *stuck), section("2", "Two", waits)), width=120)
+    assert "wait" in text and "(1.1 manual; 1.2 manual; 2 more)" in text

@@ -19,6 +19,18 @@ def slots(context: Context) -> dict[str, int]:
     return {"used": held, "limit": context.config.parallel}
 
 
+def busy(context: Context, assignment: Assignment) -> dict[str, str] | None:
+    """What Baton itself does with an assignment just now (prepare, seal or integrate), and since when; None: nothing."""
+    from baton_cli import locks
+
+    found = locks.at_work(locks.assignment_path(context.project, assignment.id))
+    if found is None:
+        return None
+    made = assignment.state is not State.CLAIMED or assignment.prepared_at is not None
+    with_it = "prepare" if not made else "integrate" if assignment.state is State.SEALED else "seal"
+    return {"with": with_it, "since": str(found.get("since"))}
+
+
 def behind(context: Context, view: TicketView) -> Assignment | None:
     """The assignment of a ticket: the open one, or the one that finished it."""
     if view.assignment is not None or view.completion is None or view.completion.assignment_id is None:
