@@ -67,9 +67,8 @@ class Progress(NamedTuple):
 
 def finished_as(planned: PlannedTicket, facts: Iterable[Completion]) -> tuple[Status | None, Completion | None]:
     """What finished this ticket, if anything: a fact about exactly this text, or a ticked box."""
-    ticket = planned.ticket
-    known = tuple(facts)
-    exact = [fact for fact in known if fact.fingerprint == ticket.fingerprint]
+    ticket, known = planned.ticket, tuple(facts)
+    exact = [fact for fact in known if fact.fingerprint == ticket.fingerprint] if known else ()
     if exact:
         return Status(exact[-1].kind), exact[-1]
     if ticket.done:  # reworded, but its box is ticked: earlier evidence, where there is some, still explains the tick

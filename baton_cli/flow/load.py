@@ -15,7 +15,6 @@ from baton_cli.core.identity import KnownTicket, Matching
 from baton_cli.core.plan import CheckSources, Plan
 from baton_cli.core.tasks import Document
 from baton_cli.errors import BatonError
-from baton_cli.flow.parts.detection import detected
 from baton_cli.flow.parts.tickets import Loaded
 from baton_cli.project import ChangeFolder
 from baton_cli.store import events
@@ -50,6 +49,8 @@ def check_sources(context: Context, folder: ChangeFolder) -> CheckSources:
     own = configuration.load_verify(folder.path / "baton.toml")
     config = context.config
     need = (own is None or own[0] is None) and config.verify is None
+    if need:
+        from baton_cli.flow.parts.detection import detected  # brings patterns for many kinds of projects
     return CheckSources(
         change=own[0] if own else None,
         project=config.verify,
@@ -88,6 +89,8 @@ def _skipped(
 ) -> set[str]:
     facts = (*store_plans.completions(store, change), *came)
     skips = {(fact.ticket_id, fact.fingerprint) for fact in facts if fact.kind == "skipped"}
+    if not skips:
+        return set()
     return {
         key
         for ticket, ticket_id, key in zip(document.tickets, ticket_ids, keys, strict=True)

@@ -72,16 +72,19 @@ def state_of(counts: Progress) -> str:
 
 
 def _sections(context: Context, loaded: Loaded, views: tuple[TicketView, ...]) -> list[dict[str, Any]]:
-    by_key = {view.key: view for view in views}
+    by_key, waits = {view.key: view for view in views}, dict[int, list[str]]()
     sections: list[dict[str, Any]] = [
         {"number": section.number, "title": section.title, "tickets": []} for section in loaded.plan.document.sections
     ]
     for view in views:
-        sections[view.planned.ticket.section]["tickets"].append(_ticket(context, view, by_key))
+        keys = view.waits_for
+        if id(keys) not in waits:  # those that wait for the same share one tuple
+            waits[id(keys)] = _waits_for(keys, by_key)
+        sections[view.planned.ticket.section]["tickets"].append(_ticket(context, view, waits[id(keys)]))
     return [section for section in sections if section["tickets"]]
 
 
-def _ticket(context: Context, view: TicketView, by_key: dict[str, TicketView]) -> dict[str, Any]:
+def _ticket(context: Context, view: TicketView, waits_for: list[str]) -> dict[str, Any]:
     ticket, completion = view.planned.ticket, view.completion
     value: dict[str, Any] = {
         "key": view.key,
@@ -91,7 +94,7 @@ def _ticket(context: Context, view: TicketView, by_key: dict[str, TicketView]) -
         "ticked": ticket.done,
         "status": view.status.value,
         "reason": view.reason,
-        "waits_for": _waits_for(view.waits_for, by_key),
+        "waits_for": waits_for,
         "flags": list(view.planned.flags),
     }
     if completion is not None and view.status in FINISHED:

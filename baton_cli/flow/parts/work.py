@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from baton_cli.context import Context
-from baton_cli.core import receipt as receipts
 from baton_cli.core.actions import iso
 from baton_cli.core.frontier import TicketView
 from baton_cli.core.lifecycle import Assignment, State
@@ -62,6 +61,8 @@ def assignment_value(assignment: Assignment) -> dict[str, Any]:
 
 def receipt_value(digest: str, body: bytes | None) -> dict[str, Any] | None:
     """What a receipt says, for a reader; None where it is gone or is no receipt any more."""
+    from baton_cli.core import receipt as receipts  # `status` shows none
+
     try:
         value = receipts.read(body or b"")
         checks = [{name: check.get(name) for name in ("command", "exit_code", "duration")} for check in value["checks"]]
