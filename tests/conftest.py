@@ -83,11 +83,27 @@ _CORPUS = pytest.StashKey[Path]()
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.stash[_FULL]:
+        items[:] = _long_ones_first(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
         return
     skip = pytest.mark.skip(reason="slow form: run with --full or BATON_FULL=1")
     for item in items:
         if "full" in item.keywords:
             item.add_marker(skip)
+
+
+def _long_ones_first(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
+    """Each worker begins with its share of the slow forms, or the last one of these would run alone at the end.
+
+    (`--dist worksteal` gives each worker as many tests in a row.)
+    """
+    slow, rest = ([item for item in items if ("full" in item.keywords) is wanted] for wanted in (True, False))
+    shares = [slow[at::workers] for at in range(workers)]
+    ordered, start = [], 0
+    for at, share in enumerate(shares):
+        end = len(items) * (at + 1) // workers - sum(map(len, shares[: at + 1]))
+        ordered += [*share, *rest[start : max(start, end)]]
+        start = max(start, end)
+    return [*ordered, *rest[start:]]
 
 
 @pytest.hookimpl(wrapper=True)

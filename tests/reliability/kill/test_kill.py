@@ -125,6 +125,7 @@ def none_is_lost(stage: Stage, scenario: Scenario, chosen: Sequence[Point], *, w
 
 @pytest.mark.parametrize("scenario", [*SCENARIOS, DRIVE], ids=lambda scenario: scenario.name)
 def test_killed_here_and_there(stage: Stage, scenario: Scenario) -> None:
+    """The quick form of the next one."""
     run, _ = undisturbed(stage, scenario, watched=False)
     none_is_lost(stage, scenario, some_points(run, 1 if scenario is DRIVE else SOME), watched=False)
 
