@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
-from baton_cli import cli, output
+from baton_cli import cli, context, output
 from baton_cli.errors import INTERRUPTED
 
 
@@ -35,16 +37,23 @@ def drive(
     from baton_cli.drive.board import Board
     from baton_cli.drive.loop import Driver
     from baton_cli.views import live
+    from baton_cli.views.ending import ending
 
     words, program = orders.command(agent)
     limit = orders.seconds(time_limit)
     order = orders.Order(change, words, program, session, parallel, limit, wait=not no_wait)
-    board = Board(change)
+    board, place = Board(change), cli.locate(project)
     view = live.silent() if json else live.screen(board.frame) if live.suits() else live.lines()
     with view as tell:
-        answer = Driver(cli.locate(project), order, board, tell).run()
-    output.emit(answer, json_mode=json, text=lambda: live.summary(answer))
-    if answer["state"] == "interrupted":
-        raise typer.Exit(INTERRUPTED)
+        answer = Driver(place, order, board, tell).run()
+
+    def text() -> str:
+        typed = context.typed(context.launcher())
+        with cli.observer(place.root) as looks:
+            looks.context = replace(looks.context, command=typed)
+            shown = looks.status(change)["changes"][0] if answer["state"] == "blocked" else None
+        return ending(answer, shown, shlex.join(typed))
+
+    output.emit(answer, json_mode=json, text=text)
     if answer["state"] != "complete":
-        raise typer.Exit(1)
+        raise typer.Exit(INTERRUPTED if answer["state"] == "interrupted" else 1)

@@ -18,7 +18,7 @@ from baton_cli.demo.drives import Drive, end_agent
 from baton_cli.demo.switchboard import Report, Switchboard
 from baton_cli.demo.witness import Witness
 
-ENDED = re.compile(r"^(integrated|rejected|conflicted|unknown|sealed|exhausted|refused|abandoned) +\S+  .*")
+ENDED = re.compile(r"^(integrated|rejected|conflicted|not done|sealed|exhausted|refused|abandoned) +\S+  .*")
 FIRST = tuple(scenario.CAST)
 PATIENCE = 30.0  # seconds without any event; then something hangs
 
@@ -204,7 +204,7 @@ class Director:
             return f"{hasty}red with another: not merged"
         if state == "conflicted":
             return "in conflict with another: not merged, both sides kept"
-        if state != "unknown":
+        if state != "not done":
             return None if state in ("integrated", "sealed") else line
         if end is None or end.head != self.witness.base:
             return None if end is not None and end.said else line

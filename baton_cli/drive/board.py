@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -20,50 +19,43 @@ class Board:
         self._lock = threading.Lock()
         self._change = change
         self._progress: dict[str, int] = {}
-        self._running: dict[str, Child] = {}
+        self._children: dict[str, Child] = {}  # those that run, and those of which it is not certain what they came to
         self._said: dict[str, tuple[object, str]] = {}
         self.doing = ""  # what Baton itself does just now
-        self.results: dict[str, int] = {}  # state -> how many agent runs came to it
 
     def progress(self, counts: Mapping[str, int]) -> None:
         """The counts of the newest answer."""
         with self._lock:
             self._progress = dict(counts)
 
+    def integrated(self) -> None:
+        """A ticket was merged since."""
+        with self._lock:
+            self._progress["in_flight"] = self._progress.get("in_flight", 0) - 1
+            self._progress["integrated"] = self._progress.get("integrated", 0) + 1
+
     def started(self, child: Child) -> None:
         """An agent runs."""
         with self._lock:
-            self._running[child.agent] = child
+            self._children[child.agent] = child
 
-    def ended(self, child: Child) -> None:
-        """It does no more."""
+    def decided(self, child: Child) -> None:
+        """It is certain what it came to."""
         with self._lock:
-            self._running.pop(child.agent, None)
+            self._children.pop(child.agent, None)
             self._said.pop(child.agent, None)
 
-    def result(self, state: str) -> None:
-        """An agent run came to this."""
-        with self._lock:
-            self.results[state] = self.results.get(state, 0) + 1
-
     def frame(self) -> dict[str, Any]:
-        """The picture of this moment. Times are seconds that each agent runs."""
+        """The picture of this moment. Times are the seconds that each agent runs, or ran."""
         with self._lock:
-            running, progress, results = list(self._running.values()), dict(self._progress), dict(self.results)
+            children, progress = list(self._children.values()), dict(self._progress)
+        running = [child for child in children if child.code is None]
         return {
             "change": self._change,
             "progress": progress,
-            "results": results,
             "doing": self.doing,
-            "running": [
-                {
-                    **described(child.action),
-                    "slot": child.slot,
-                    "seconds": time.monotonic() - child.begun,
-                    "said": self._last_line(child),
-                }
-                for child in running
-            ],
+            "running": [{**_pictured(child), "said": self._last_line(child)} for child in running],
+            "ended": [{**_pictured(child), "well": child.ended_well} for child in children if child not in running],
         }
 
     def _last_line(self, child: Child) -> str:
@@ -77,6 +69,10 @@ class Board:
             known = version, child.said()
             self._said[child.agent] = known
         return known[1]
+
+
+def _pictured(child: Child) -> dict[str, Any]:
+    return {**described(child.action), "slot": child.slot, "seconds": child.seconds}
 
 
 def described(action: Mapping[str, Any]) -> dict[str, Any]:

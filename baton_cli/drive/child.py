@@ -41,6 +41,7 @@ class Child:
         self.slot = slot
         self.log = log
         self.begun = time.monotonic()
+        self._ended: float | None = None
         self.failure = ""  # why it could not be started
         self.code: int | None = None
         self._on_end = on_end
@@ -57,6 +58,21 @@ class Child:
     @property
     def token(self) -> str:
         return str(self.action["claim_token"])
+
+    @property
+    def seconds(self) -> float:
+        """How long it runs, or ran."""
+        return (time.monotonic() if self._ended is None else self._ended) - self.begun
+
+    @property
+    def ended_well(self) -> bool:
+        """Whether it says that its task is done."""
+        return self._stopped is None and self.code == 0
+
+    @property
+    def failed_with(self) -> int | str:
+        """What it failed with by itself, to be compared: its exit code, or why it could not be started; 0 if it did not."""
+        return self.failure or (0 if self._stopped else self.code or 0)
 
     def start(self, project: Project, order: Order, records: Records) -> None:
         """Start it. Errors: OSError when the program, the folder or the log is unusable."""
@@ -110,7 +126,7 @@ class Child:
             return Terminal.FAILED, self.failure
         if self._stopped is not None:
             return self._stopped
-        if self.code == 0:
+        if self.ended_well:
             return Terminal.COMPLETED, ""
         last = self.said()
         said = f": {last}" if last else ""
@@ -124,6 +140,7 @@ class Child:
 
     def _watch(self, child: subprocess.Popen[bytes], records: Records) -> None:
         _wait_unreaped(child)
+        self._ended = time.monotonic()
         with self._lock:  # `stop` either began before this or finds that it has ended
             ender = self._ender
         if ender is None:

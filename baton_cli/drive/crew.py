@@ -66,7 +66,8 @@ class Crew:
         ended = [child for child in letters if child is not None]
         for child in ended:
             self.running.pop(child.agent, None)
-            self._board.ended(child)
+            if child.ended_well:  # what it left is checked now, which may take long
+                self._tell({"event": "checking", **described(child.action), "seconds": child.seconds})
         return ended
 
     def wake(self) -> None:

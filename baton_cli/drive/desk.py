@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
@@ -10,7 +11,7 @@ from baton_cli import context as contexts
 from baton_cli.controller import SessionController
 from baton_cli.drive.board import Board, Event, Tell
 from baton_cli.drive.stopping import Stop
-from baton_cli.errors import BatonError
+from baton_cli.errors import USAGE, BatonError
 from baton_cli.observer import Observer
 from baton_cli.output import ReaderGone
 from baton_cli.project import Project
@@ -66,5 +67,31 @@ class Desk:
 
     def progress(self, change: str) -> dict[str, int]:
         """The counts of a change as they are now."""
+        with self._observer() as looks:
+            return dict(looks.status(change)["changes"][0]["progress"])
+
+    def refuse_unknown(self, change: str, session: str) -> None:
+        """Refuse a session that never had a ticket of a change (`unknown_session`): a slip of the pen would begin another
+        one, which waits for the tickets of the one that was meant."""
+        with self._observer() as looks:
+            if any(event["session"] == session for event in looks.log(change)["events"]):
+                return
+        raise BatonError(
+            "unknown_session",
+            f"session {session!r} never had a ticket of {change}",
+            f"`baton status {shlex.quote(change)} --json` names the sessions; leave --session out for a new one",
+            USAGE,
+        )
+
+    def committed(self, change: str, ticket: str) -> bool:
+        """Whether the work on a ticket has commits; where that cannot be told, it may."""
+        try:
+            with self._observer() as looks:
+                return bool(looks.diff(change, ticket)["commits"])
+        except BatonError:
+            return True
+
+    @contextmanager
+    def _observer(self) -> Iterator[Observer]:
         with contexts.opened(self._project, create=False) as surroundings:
-            return dict(Observer(surroundings).status(change)["changes"][0]["progress"])
+            yield Observer(surroundings)

@@ -12,6 +12,7 @@ from baton_cli.drive.board import Board, Tell
 from baton_cli.drive.child import Child
 from baton_cli.drive.crew import Crew
 from baton_cli.drive.desk import Desk
+from baton_cli.drive.failing import Failing
 from baton_cli.drive.order import Order
 from baton_cli.drive.records import Records
 from baton_cli.drive.results import Results, waiting_for
@@ -36,6 +37,7 @@ class Driver:
         self.desk = Desk(project, board, tell)
         self.crew = Crew(project, order, self.records, board, self.desk.say)
         self.results = Results(board, self.desk.say)
+        self.failing = Failing(lambda ticket: self.desk.committed(order.change, ticket))
         self.stop = self.desk.stop = Stop(self.crew.stop, self.crew.kill)
         self._answer: dict[str, Any] = {}
         self._before = 0  # tickets that were integrated when this drive began
@@ -47,6 +49,8 @@ class Driver:
         """Drive, and settle everything before returning, as `baton.drive/1`. Its state is complete, blocked, waiting or
         interrupted. A second interrupt leaves at once, as a kill would; the next drive settles what is left."""
         begun = time.monotonic()
+        if self.order.session != "new":
+            self.desk.refuse_unknown(self.order.change, self.session)
         with self.desk.opened():  # makes the state folder; a project that cannot be used is refused here
             self.records.announce(self.order.change, self.session)
         with self.stop, Ticker(self.project, self.crew, self.order.time_limit):
@@ -68,6 +72,10 @@ class Driver:
         self._before = self.desk.progress(self.order.change)["integrated"]
         self.desk.say({"event": "begin", "change": self.order.change, "session": self.session})
         while True:
+            while self.failing.found and self.crew.running:  # what they do counts, and may show that the command works
+                self._await(None)
+            if self.failing.found:
+                return "blocked"
             answer = self._actions()
             handed = [action for action in answer.get("actions", ()) if action["kind"] in HAND_OUTS]
             if answer:
@@ -121,6 +129,7 @@ class Driver:
                 self._make_room(action["assignment_id"])
                 child = self.crew.start(action)
             if child.failure:
+                self.failing.add(child)
                 self._reconcile(child)
             else:
                 children.append(child)
@@ -148,7 +157,8 @@ class Driver:
     def _await(self, timeout: float | None) -> None:
         """Wait until an agent has ended, the time is over or the end is asked for. All that have ended are reconciled."""
         ended = self.crew.wait(timeout)
-        if ended:
+        for child in ended:
+            self.failing.add(child)
             self._pause = SHORTEST
         self._ended += ended
         for _ in range(len(self._ended)):
@@ -159,6 +169,8 @@ class Driver:
     def _reconcile(self, child: Child) -> None:
         """Hand the completion notice on. What the agent said last stays a note."""
         terminal, why = child.ending()
+        if self.failing.excuses(child):
+            terminal = Terminal.STOPPED
         note = why or child.said()
         try:
             settled = self.desk.call(
@@ -241,6 +253,8 @@ class Driver:
     def _summary(self, state: str, seconds: float) -> dict[str, Any]:
         progress = self._progress(state)
         shown = [action for action in self._answer.get("actions", ()) if action["kind"] in ("complete", "blocked")]
+        if self.failing.found:
+            shown = [self.failing.told()]
         return {
             "schema": SCHEMA,
             "change": self.order.change,
@@ -256,7 +270,7 @@ class Driver:
 
     def _progress(self, state: str) -> dict[str, int]:
         """The newest counts: those of the last answer, unless agents were stopped since."""
-        if state == "interrupted":
+        if state == "interrupted" or self.failing.found:
             try:
                 return self.desk.progress(self.order.change)
             except BatonError:

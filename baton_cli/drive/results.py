@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,30 +18,32 @@ class Results:
     """Tells each result once, when it is certain."""
 
     def __init__(self, board: Board, tell: Tell) -> None:
-        self.open: dict[str, tuple[Child, float, str]] = {}
+        self.open: dict[str, tuple[Child, str]] = {}
         self._board = board
         self._tell = tell
 
     def add(self, child: Child, terminal: Terminal, why: str, settled: Mapping[str, Any]) -> None:
         """An agent has ended and was reconciled."""
-        state, took = str(settled["state"]), time.monotonic() - child.begun
+        state = str(settled["state"])
         if state == "sealed" or (state == "unknown" and terminal is Terminal.COMPLETED):
             self.defer(child, str(settled.get("detail") or ""))
         else:
             detail = (why or settled.get("detail")) if state == "unknown" else settled.get("detail")
-            self._close(child, took, state, detail)
+            if state == "integrated":
+                self._board.integrated()
+            self._close(child, state, detail)
         if settled.get("isolation"):
             self._tell({"event": "note", "text": settled["isolation"]})
 
     def defer(self, child: Child, detail: str = "") -> None:
         """What becomes of it is not decided yet, or (its reconciliation was interrupted) known to the store alone."""
-        self.open[child.assignment] = child, time.monotonic() - child.begun, detail
+        self.open[child.assignment] = child, detail
 
     def settle(
         self, controls: SessionController, handed: Sequence[Action], notices: Sequence[str], *, last: bool = False
     ) -> None:
         """After a call of `actions`: what it decided. With `last`, what is still open is told as it stands."""
-        for assignment, (child, took, known) in list(self.open.items()):
+        for assignment, (child, known) in list(self.open.items()):
             again = next((action for action in handed if action["assignment_id"] == assignment), None)
             if again is not None:
                 state, detail = _refused(again, notices, known)
@@ -50,10 +51,10 @@ class Results:
                 state, detail = _look(controls, child)
             if state != "sealed" or last:
                 del self.open[assignment]
-                self._close(child, took, state, detail)
+                self._close(child, state, detail)
 
-    def _close(self, child: Child, took: float, state: str, detail: str | None) -> None:
-        self._board.result(state)
+    def _close(self, child: Child, state: str, detail: str | None) -> None:
+        self._board.decided(child)
         self._tell(
             {
                 "event": "ended",
@@ -61,7 +62,7 @@ class Results:
                 "agent": child.agent,
                 "state": state,
                 "detail": detail or "",
-                "seconds": took,
+                "seconds": child.seconds,
                 "log": str(child.log),
             }
         )

@@ -157,6 +157,7 @@ def _judge(
         for check in json.loads(stored.packet(store, receipt.packet) or b"{}")["checks"]
     }
     question = gate.Question(
+        what=assignment.ticket,
         tree=tree,
         onto=head,
         sealed=receipt.head,

@@ -154,6 +154,7 @@ def _merge_target(
     commands = store_plans.integrated_commands(store, change.change)
     known = store_plans.proved_commands(store, change.change, tree)
     question = gate.Question(
+        what=target,
         tree=tree,
         onto=head,
         sealed=tip,

@@ -107,9 +107,11 @@ def _seal(context: Context, assignment: Assignment, authority: Authority) -> Sea
     started = context.now()
     log = context.project.logs / f"{assignment.id}-{assignment.attempt.number}"
     allow_empty = allows_empty_diff(packet) or authority.kind == "operator"
-    proof = prove(
-        path, context.inside(path), packet, compared, head.oid, allow_empty=allow_empty, log=log, tell=context.progress
-    )
+
+    def tell(check: str) -> None:
+        context.progress(f"checking {assignment.ticket}: {check}")
+
+    proof = prove(path, context.inside(path), packet, compared, head.oid, allow_empty=allow_empty, log=log, tell=tell)
     return Sealed(_record(context, assignment, authority, head.tree, proof, started), fresh=True)
 
 

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from baton_cli import output
-from baton_cli.views.page import Line, Page, page
-from baton_cli.views.words import count, finished, joined, plain, prose, short, shown, span
-
-if TYPE_CHECKING:
-    from rich.console import Group
-    from rich.text import Text
+from baton_cli.views.page import Line, Page, cells
+from baton_cli.views.words import finished, joined, plain, prose, short, shown, span
 
 Value = Mapping[str, Any]
 Tell = Callable[[Value], None]
 
-REFRESHES = 4  # a second
-BAR = 30  # cells
+BAR_LEAST, BAR_MOST = 10, 30  # cells
+PICTURED = ("started", "checking")  # events that the picture shows
 STATE = 10  # the longest state that a result has, in cells
 COLOURS = {"integrated": "green", "conflicted": "yellow", "rejected": "yellow", "sealed": "cyan"}
 STATES = {"unknown": "not done"}  # nobody vouches for it, so somebody is sent there again
 KINDS = {"dispatch": "", "recover": "again", "resolve_merge": "merge conflict"}
+# Counted as done, without a receipt of Baton's.
+NOT_OURS = (("skipped", "skipped"), ("external", "ticked by hand"), ("attested", "attested"))
 
 
 @contextmanager
@@ -46,25 +43,14 @@ def lines() -> Iterator[Tell]:
 @contextmanager
 def screen(frame: Callable[[], Value]) -> Iterator[Tell]:
     """The picture at the bottom of the terminal, drawn from `frame()`; what has happened stays above it."""
-    from rich.console import Console
-    from rich.live import Live
+    from baton_cli.views.bottom import Bottom
 
-    console = Console(file=sys.stdout, no_color=not output.colour(), highlight=False, markup=False, emoji=False)
-    live = Live(
-        get_renderable=lambda: picture(frame()),
-        console=console,
-        refresh_per_second=REFRESHES,
-        transient=True,
-        redirect_stdout=False,
-        redirect_stderr=False,
-        vertical_overflow="crop",
-    )
+    with Bottom(lambda paper: frame_lines(frame(), paper)) as bottom:
 
-    def tell(event: Value) -> None:
-        if event["event"] != "started":  # the picture shows it
-            console.print(_text(line_of(event)), soft_wrap=True)
+        def tell(event: Value) -> None:
+            if event["event"] not in PICTURED:
+                bottom.say(line_of(event))
 
-    with live:
         yield tell
 
 
@@ -82,8 +68,9 @@ def line_of(event: Value) -> Line:
         return [("note        ", "dim"), (prose(event["text"]), "dim")]
     named = f"{short(event['ticket'])}  {prose(event['title'])}"
     tries = joined((_attempt(event), KINDS.get(event["kind"], plain(event["kind"]))))
-    if kind == "started":
-        return [("started".ljust(STATE + 2), "dim"), (named, ""), (f"  ({tries})" if tries else "", "dim")]
+    if kind in PICTURED:
+        told = joined((span(event["seconds"]) if kind == "checking" else "", tries))
+        return [(kind.ljust(STATE + 2), "dim"), (named, ""), (f"  ({told})" if told else "", "dim")]
     state = STATES.get(event["state"], plain(event["state"]))
     tail = joined((span(event["seconds"]), tries))
     line: Line = [(state.ljust(STATE + 2), COLOURS.get(state, "red")), (named, ""), (f"  ({tail})", "dim")]
@@ -93,77 +80,53 @@ def line_of(event: Value) -> Line:
     return line
 
 
-def picture(frame: Value) -> Group:
-    """The frame as Rich draws it."""
-    from rich.console import Group
-
-    paper = page(None, None)
-    return Group(*(_text(line) for line in frame_lines(frame, paper)))
+def stands(progress: Value) -> str:
+    """How far a change is, as `status` counts it."""
+    others = joined(f"{progress[name]} {word}" for name, word in NOT_OURS if progress.get(name))
+    return f"{finished(progress)} of {progress.get('total', 0)} done" + (f" ({others})" if others else "")
 
 
 def frame_lines(frame: Value, paper: Page) -> list[Line]:
-    """A bar, then a line for each agent that runs, then what Baton itself does."""
-    progress, running = frame["progress"], frame["running"]
+    """A bar, a line for each agent that runs or whose work is not decided yet, then what Baton itself does."""
+    progress, running, ended = frame["progress"], frame["running"], frame["ended"]
     total, done = int(progress.get("total", 0)), finished(progress)
+    checked = sum(1 for agent in ended if agent["well"])
+    # Other sessions have the rest in hands, or it is to be handed out again.
+    rest = int(progress.get("in_flight", 0)) - len(running) - checked
     words = joined(
         (
-            f"{done} of {total} done" if total else "",
+            stands(progress) if total else "",
             f"{len(running)} running",
+            f"{checked} to be checked" if checked else "",
+            f"{rest} more in flight" if rest > 0 else "",
             *(f"{progress[name]} {name}" for name in ("ready", "waiting", "blocked") if progress.get(name)),
         )
     )
-    drawn = [[(shown(frame["change"]), "bold"), ("  ", ""), *paper.bar(done, total, BAR), (f"  {words}", "")]]
+    name = shown(frame["change"])
+    bar = max(BAR_LEAST, min(BAR_MOST, paper.width - 5 - cells(name) - cells(words)))
+    drawn = [[(name, "bold"), ("  ", ""), *paper.bar(done, total, bar), (f"  {words}", "")]]
     for agent in running:
-        tries = joined((_attempt(agent), KINDS.get(agent["kind"], "")))
-        drawn.append(
-            [
-                (f"{paper.glyph('running')} ", "cyan"),
-                (f"{short(agent['ticket'])}  ", "bold"),
-                (paper.cut(prose(agent["title"]), paper.width // 3), ""),
-                (f"  {joined((span(agent['seconds']), tries))}", "dim"),
-                (f"  {shown(agent['said'])}" if agent["said"] else "", "dim"),
-            ]
-        )
-    if frame["doing"]:
-        drawn.append([("  baton: ", "dim"), (prose(frame["doing"]), "dim")])
+        drawn.append(_agent(agent, "running", f"  {shown(agent['said'])}" if agent["said"] else "", paper))
+    doing = str(frame["doing"])
+    for agent in ended:
+        now = f" {agent['ticket']}: " in f" {doing}"
+        said = "being checked" if now else "to be checked" if agent["well"] else "failed"
+        drawn.append(_agent(agent, "queued", f", {said}", paper))
+    if doing:
+        drawn.append([("  baton: ", "dim"), (prose(doing.replace(f"{frame['change']}#", "", 1)), "dim")])
     return [paper.clip(line, paper.width - 1) for line in drawn]
 
 
-NOT_OURS = (("external", "ticked by hand"), ("attested", "attested"), ("skipped", "skipped"))  # done without a receipt
-
-
-def summary(answer: Value) -> str:
-    """`baton.drive/1` for a person: how it ended, and what to do next."""
-    progress = answer["progress"]
-    did = joined(
-        (
-            f"{answer['integrated']} integrated",
-            *(f"{progress[name]} {word}" for name, word in NOT_OURS if progress.get(name)),
-            count(answer["attempts"], "agent run"),
-            count(answer["started"], "ticket") if answer["started"] != answer["attempts"] else "",
-            span(answer["seconds"]),
-        )
-    )
-    said = [f"{plain(answer['state'])}: {finished(progress)} of {progress.get('total', 0)} done ({did})"]
-    for action in answer["actions"]:
-        if action["kind"] == "complete":
-            said.append(f"  on {shown(action['integration_branch'])} at {shown(action['integration_head'])[:12]}")
-            said.append(f"  -> {prose(action['then'])}")
-        else:
-            tickets = " ".join(short(key) for key in action["tickets"])
-            said.append(f"! {plain(action['reason'])}" + (f"  {tickets}" if tickets else ""))
-            said.append(f"  {prose(action['detail'])}")
-            said.append(f"  -> {prose(action['remedy'])}")
-    if answer["state"] == "interrupted":
-        said.append("  everything is kept: the same command goes on from here")
-    return "".join(f"{line}\n" for line in said if line.strip())
+def _agent(agent: Value, glyph: str, said: str, paper: Page) -> Line:
+    tries = joined((_attempt(agent), KINDS.get(agent["kind"], "")))
+    return [
+        (f"{paper.glyph(glyph)} ", "cyan"),
+        (f"{short(agent['ticket'])}  ", "bold"),
+        (paper.cut(prose(agent["title"]), paper.width // 3), ""),
+        (f"  {joined((span(agent['seconds']), tries))}", "dim"),
+        (said, "dim"),
+    ]
 
 
 def _attempt(value: Value) -> str:
     return f"attempt {value['attempt']}" if value["attempt"] != 1 else ""
-
-
-def _text(line: Line) -> Text:
-    from rich.text import Text
-
-    return Text.assemble(*line)

@@ -65,7 +65,7 @@ def _group(grid: Grid, reason: str, tickets: Sequence[Ticket], remedy: Sequence[
         held = ticket.get("assignment") or {}
         said = plain(reason)
         if reason == "exhausted" and held.get("attempt"):
-            said = f"exhausted after {count(held['attempt'], 'attempt')}"
+            said = f"exhausted after attempt {held['attempt']}"
         detail = prose(held.get("detail"))
         fits = bool(detail) and cells(said) + 2 + cells(detail) <= grid.room
         right: Line = [(f"{said}: " if fits else said, "red"), (detail if fits else "", "")]

@@ -127,6 +127,7 @@ def test_it_passes_without_an_identity_and_leaves_nothing(temporary: Path, witho
     assert done.stderr == ""
     assert done.stdout.count("  ✓ ") == len(story.PROMISES)
     assert "✗" not in done.stdout
+    assert "but did nothing: not believed" in done.stdout
     assert "\x1b" not in done.stdout
     lines = done.stdout.splitlines()
     assert len(lines) < 48

@@ -70,15 +70,18 @@ def test_thirty_tickets_with_five_agents(make: Make, tmp_path: Path, terminal: b
     drive = Drive(world, script(tmp_path / "agent"), terminal=terminal)
     assert drive.end() == 0, drive.text
     assert merged(world) == tickets(3, 10)
-    assert "complete: 30 of 30 done (30 integrated, 30 agent runs" in drive.text
+    assert "complete: 30 of 30 done" in drive.text
+    assert "  this run: 30 integrated, 30 agent runs, " in drive.text
     if terminal:
         assert drive.text.count("\x1b[?25h") == drive.text.count("\x1b[?25l") == 1
-        assert drive.text.rindex("\x1b[?25h") > drive.text.rindex("\x1b[2K") - 20  # the picture is gone
-        assert "30 of 30 done" in drive.text
+        last = drive.text.rindex("\x1b[2K")  # the picture is gone
+        assert drive.text[last:].startswith("\x1b[2K\x1b[?25hcomplete: ")
     else:
         lines = drive.text.splitlines()
         assert "\x1b" not in drive.text
-        assert [sum(line.startswith(word) for line in lines) for word in ("started ", "integrated ")] == [30, 30]
+        assert [
+            sum(line.startswith(f"{word} ") for line in lines) for word in ("started", "checking", "integrated")
+        ] == [30] * 3
     assert not list((world.project.state / "drive").iterdir())
 
 
@@ -114,7 +117,7 @@ def test_liars_failures_conflicts_and_seals_of_their_own(make: Make, tmp_path: P
     assert code == 0, text
     assert merged(world) == tickets(1, 5)
     lines = text.splitlines()
-    ends = [line for line in lines if not line.startswith(("started", "note", " ", "drive"))]
+    ends = [line for line in lines if not line.startswith(("started", "checking", "note", " ", "drive"))]
     assert sum(line.startswith("not done    1.1") and "nothing committed" in line for line in ends) == 1, text
     assert sum(line.startswith("not done    1.2") and "exit code 3: oops" in line for line in ends) == 1, text
     assert sum(line.startswith("conflicted  1.") and "shared.txt" in line for line in ends) == 1, text
@@ -149,9 +152,15 @@ def test_an_agent_that_never_works_blocks_the_change(make: Make, tmp_path: Path)
     world = make(plan(2, 1), settings("[limits]\nattempts = 2\n"))
     code, text = run(world, script(tmp_path / "agent", "exit 0"))
     assert code == 1
-    assert "blocked: 0 of 2 done (0 integrated, 2 agent runs, 1 ticket," in text
-    assert "! exhausted  1.1" in text
-    assert "retry" in text.splitlines()[-1]
+    end = text[text.index("blocked: 0 of 2 done\n  this run: 0 integrated, 2 agent runs on 1 ticket, ") :]
+    order = (
+        "  ! 1.1  Part 1 of 1 ",
+        "exhausted after attempt 2\n",
+        "retry 'grow#1.1'\n",
+        "\n  1.1: its agent ended (completed)",
+    )
+    places = [end.index(words) for words in order]
+    assert places == sorted(places)
     assert world.ticket("1.1")["assignment"]["state"] == "exhausted"
     done = baton(world.root, "drive", world.change, "--agent", "true", "--json")
     assert done.returncode == 1
@@ -163,6 +172,68 @@ def test_an_agent_that_never_works_blocks_the_change(make: Make, tmp_path: Path)
     assert (answer["schema"], answer["state"], answer["attempts"]) == ("baton.drive/1", "blocked", 0)
     assert answer["progress"]["blocked"] == 1
     assert [action["reason"] for action in answer["actions"]] == ["exhausted"]
+
+
+def test_a_command_that_never_works_ends_the_drive_and_uses_up_nothing(make: Make, tmp_path: Path) -> None:
+    world = make(plan(1, 5))
+    bad = script(tmp_path / "bad", "echo 'unknown option --colour' >&2\nexit 2")
+    code, text = run(world, bad, "--parallel", "3")
+    assert code == 1
+    lines = text.splitlines()
+    assert sum(line.startswith("started ") for line in lines) < 9, text
+    assert "  ! agent fails" in lines
+    assert "agent runs in a row came to nothing within " in text
+    assert "the agent ended with exit code 2: unknown option --colour" in text.replace("\n         ", " ")
+    assert "mend --agent, then run drive again" in text.replace("\n            ", " ")
+    assert "blocked" not in {world.ticket(name)["status"] for name in tickets(1, 5)}
+    code, text = run(world, script(tmp_path / "agent"))
+    assert code == 0, text
+    assert merged(world) == tickets(1, 5)
+
+
+def test_a_program_that_cannot_be_started_ends_the_drive(make: Make, tmp_path: Path) -> None:
+    world = make(plan(1, 3))
+    broken = tmp_path / "broken"
+    broken.write_bytes(b"\x7fELF")
+    broken.chmod(0o755)
+    done = baton(world.root, "drive", world.change, "--agent", str(broken), "--json")
+    assert done.returncode == 1
+    answer = json.loads(done.stdout)
+    assert [(action["reason"], action["tickets"]) for action in answer["actions"]] == [
+        ("agent_fails", [f"grow#{name}" for name in tickets(1, 3)])
+    ]
+    assert "the agent could not be started" in answer["actions"][0]["detail"]
+    assert answer["attempts"] == 3
+
+
+def test_one_ticket_that_fails_at_once_stops_no_other(make: Make, tmp_path: Path) -> None:
+    world = make(plan(1, 3))
+    agent = script(tmp_path / "agent", f'case "$BATON_TICKET" in *1.1) exit 2;; esac\n{GOOD}')
+    code, text = run(world, agent, "--parallel", "1")
+    assert code == 1
+    assert "blocked: 2 of 3 done\n" in text, text
+    assert world.ticket("1.1")["assignment"]["state"] == "exhausted"
+
+
+def test_the_picture_shows_what_baton_checks(make: Make, tmp_path: Path, fifo: Fifo) -> None:
+    gate = Gate(fifo)
+    check = f"sh -c 'echo check > {gate.ready}; read x < {gate.hold}'"
+    world = make(plan(1, 3), settings(check=check))
+    drive = Drive(world, script(tmp_path / "agent"), "--parallel", "2", terminal=True)
+    assert gate.words(1) == ["check"]
+    drive.says("0 of 3 done, 0 running, 2 to be checked, 1 ready")
+    drive.says("  baton: ")
+    drive.interrupt()
+    assert drive.end() == 130, drive.text
+
+
+def test_a_session_that_never_was_is_refused(make: Make) -> None:
+    world = make(plan(1, 1))
+    done = baton(world.root, "drive", world.change, "--agent", "true", "--session", "mnie", "--json")
+    assert done.returncode == 2
+    error = json.loads(done.stdout)["error"]
+    assert (error["code"], "baton status grow --json" in error["hint"]) == ("unknown_session", True)
+    assert not world.project.state.exists()
 
 
 @pytest.mark.parametrize(
@@ -197,16 +268,18 @@ def test_an_interrupt_leaves_everything_resumable(make: Make, tmp_path: Path, fi
     # One descendant in the background, one that left the group but not the family.
     family = "sleep 1000 & setsid sleep 1000 &\n"
     agent = script(tmp_path / "agent", gate.body.replace("echo", family + "echo", 1) + GOOD)
-    drive = Drive(world, agent, "--session", "mine", terminal=terminal, HOLD="2.*")
+    drive = Drive(world, agent, terminal=terminal, HOLD="2.*")
     assert gate.words(2) == ["grow#2.1", "grow#2.2"]
     assert len(left_running(world)) > 6
     if not terminal:
-        other = baton(world.root, "drive", world.change, "--agent", "true", "--session", "mine")
+        session = drive.text.splitlines()[0].rpartition(" ")[2]
+        other = baton(world.root, "drive", world.change, "--agent", "true", "--session", session)
         assert (other.returncode, "is driven by process" in other.stderr) == (2, True), other.stderr
     drive.interrupt()
     assert drive.end() == 130, drive.text
     assert not left_running(world)
-    assert "interrupted: 2 of 4 done (2 integrated, 4 agent runs" in drive.text
+    assert "interrupted: 2 of 4 done" in drive.text
+    assert "  this run: 2 integrated, 4 agent runs" in drive.text
     if terminal:
         assert drive.text.rindex("\x1b[?25h") > drive.text.rindex("\x1b[?25l")
     else:
@@ -216,7 +289,7 @@ def test_an_interrupt_leaves_everything_resumable(make: Make, tmp_path: Path, fi
     assert not list((world.project.state / "drive").iterdir())
     code, text = run(world, agent, HOLD="")
     assert code == 0, text
-    assert "complete: 4 of 4 done (2 integrated, 2 agent runs" in text
+    assert "complete: 4 of 4 done\n  this run: 2 integrated, 2 agent runs" in text
     assert merged(world) == tickets(2, 2)
 
 
@@ -250,7 +323,7 @@ def test_a_killed_drive_is_taken_over_by_the_next_one(make: Make, tmp_path: Path
         code, text = run(world, agent, HOLD="")
         assert stranger.poll() is None
     assert code == 0, text
-    assert "complete: 4 of 4 done (2 integrated, 2 agent runs" in text
+    assert "complete: 4 of 4 done\n  this run: 2 integrated, 2 agent runs" in text
     assert merged(world) == tickets(2, 2)
     assert not left_running(world)
     assert not list((world.project.state / "drive").iterdir())
@@ -297,7 +370,7 @@ def test_others_are_waited_for_or_not(make: Make, tmp_path: Path) -> None:
     code, text = run(world, script(tmp_path / "agent"), "--no-wait")
     assert code == 1
     assert "waiting: agents are at work: grow#1.1 (claimed, helper-1), grow#1.2 (claimed, helper-2)" in text
-    assert text.splitlines()[-1].startswith("waiting: 0 of 2 done")
+    assert text.splitlines()[-2] == "waiting: 0 of 2 done"
 
 
 def test_what_others_finish_is_waited_for(make: Make, tmp_path: Path) -> None:
@@ -337,7 +410,7 @@ def test_a_session_is_continued(make: Make, tmp_path: Path) -> None:
     assert len(hand_outs(world.actions("mine"))) == 2
     code, text = run(world, agent, "--session", "mine")
     assert code == 0, text
-    assert "(2 integrated, 2 agent runs" in text
+    assert "  this run: 2 integrated, 2 agent runs" in text
     assert "attempt" not in text
 
 
@@ -356,7 +429,7 @@ def test_an_agent_whose_ticket_is_taken_away_is_ended(make: Make, tmp_path: Path
     gate.words(1)
     assert baton(world.root, "skip", "1.1", "--why", "not needed").returncode == 0
     assert drive.end() == 0, drive.text
-    assert "complete: 1 of 1 done (0 integrated" in drive.text
+    assert "complete: 1 of 1 done (1 skipped)\n  this run: 0 integrated, " in drive.text
     assert "abandoned   1.1" in drive.text
 
 

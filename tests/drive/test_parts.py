@@ -10,11 +10,16 @@ from pathlib import Path
 import pytest
 
 from baton_cli.drive import groups, order
+from baton_cli.drive.board import Board
+from baton_cli.drive.child import Child
+from baton_cli.drive.failing import Failing
 from baton_cli.drive.results import waiting_for
 from baton_cli.errors import USAGE, BatonError
-from baton_cli.views import live
+from baton_cli.views import bottom, live
+from baton_cli.views.bottom import erased
+from baton_cli.views.ending import ending
 from baton_cli.views.page import Page
-from tests.kit import World, hand_outs, make_world
+from tests.kit import World, baton, hand_outs, make_world
 
 EVENT = {
     "event": "ended", "kind": "recover", "ticket": "grow#1.2", "title": "Lay\x1b[2J\u202ethe stone", "attempt": 2,
@@ -136,24 +141,167 @@ def test_the_picture_keeps_to_its_width() -> None:
         "change": "grow",
         "progress": {"total": 4, "integrated": 1, "external": 1, "waiting": 1},
         "running": [agent],
+        "ended": [],
         "doing": "running pytest",
     }
     lines = ["".join(text for text, _ in line) for line in live.frame_lines(frame, Page(80, True))]
     assert lines[0].startswith("grow  ")
-    assert lines[0].endswith("2 of 4 done, 1 running, 1 waiting")
+    assert lines[0].endswith("2 of 4 done (1 ticked by hand), 1 running, 1 waiting")
     assert all(len(line) < 80 and "\x1b" not in line for line in lines)
     assert lines[2] == "  baton: running pytest"
 
 
-def test_the_summary_says_what_is_next() -> None:
-    action = {"kind": "blocked", "reason": "no_verification", "tickets": ["grow#1.1"], "detail": "d", "remedy": "r"}
-    answer = {
-        "state": "blocked", "progress": {"total": 2, "integrated": 1}, "started": 1, "integrated": 1, "attempts": 1,
-        "seconds": 61.0, "actions": [action],
+def test_the_picture_counts_every_ticket_once() -> None:
+    """Agents that run, those whose work is not decided yet, and what others hold; and what Baton does with which ticket."""
+    agents = [{**EVENT, "ticket": f"grow#1.{number}", "said": "", "well": number != 4} for number in range(1, 5)]
+    frame = {
+        "change": "grow",
+        "progress": {
+            "total": 12,
+            "integrated": 2,
+            "skipped": 1,
+            "in_flight": 6,
+            "ready": 1,
+            "waiting": 1,
+            "blocked": 1,
+        },
+        "running": agents[:1],
+        "ended": agents[1:],
+        "doing": "checking grow#1.2: make test",
+    }
+    lines = ["".join(text for text, _ in line) for line in live.frame_lines(frame, Page(160, True))]
+    words = "3 of 12 done (1 skipped), 1 running, 2 to be checked, 3 more in flight, 1 ready, 1 waiting, 1 blocked"
+    assert lines[0].endswith(f"  {words}")
+    counts = [int(word) for word in words.replace("of 12", "").replace("(1 skipped)", "").split() if word.isdecimal()]
+    assert sum(counts) == 12
+    assert [line.rpartition(", ")[2] for line in lines[2:5]] == ["being checked", "to be checked", "failed"]
+    assert lines[5] == "  baton: checking 1.2: make test"
+
+
+def test_an_ended_agent_is_pictured_until_it_is_certain_what_it_came_to(tmp_path: Path) -> None:
+    board, child = Board("grow"), _child("1.1", tmp_path)
+    board.progress({"total": 2, "integrated": 0, "in_flight": 1, "ready": 1})
+    board.started(child)
+    assert [len(board.frame()[name]) for name in ("running", "ended")] == [1, 0]
+    child.code = 0
+    assert [len(board.frame()[name]) for name in ("running", "ended")] == [0, 1]
+    board.decided(child)
+    board.integrated()
+    frame = board.frame()
+    assert [len(frame[name]) for name in ("running", "ended")] == [0, 0]
+    assert frame["progress"] == {"total": 2, "integrated": 1, "in_flight": 0, "ready": 1}
+
+
+def _child(ticket: str, place: Path, code: int | None = None, seconds: float = 0.0) -> Child:
+    """An agent that was never started, as if it had run so long."""
+    action = {"kind": "dispatch", "ticket": f"grow#{ticket}", "title": "t", "attempt": 1, "assignment_id": ticket}
+    child = Child(action, agent=f"drive-{ticket}", slot=0, log=place / "log", on_end=lambda _child: None)
+    child.code = code
+    child.begun -= seconds
+    return child
+
+
+@pytest.mark.parametrize(
+    ("runs", "found"),
+    [
+        ([("1.1", 2, 0), ("1.2", 2, 0), ("1.3", 2, 0)], True),
+        ([("1.1", 2, 0), ("1.2", 2, 0), ("1.1", 2, 0)], True),
+        ([("1.1", 2, 0), ("1.2", 2, 0)], False),  # two may be chance
+        ([("1.1", 2, 0), ("1.1", 2, 0), ("1.1", 2, 0), ("1.1", 2, 0)], False),  # one ticket
+        ([("1.1", 2, 0), ("1.2", 1, 0), ("1.3", 2, 0)], False),  # not alike
+        ([("1.1", 2, 0), ("1.2", 2, 0), ("1.4", 0, 0), ("1.3", 2, 0)], False),  # one ended well
+        ([("1.1", 2, 0), ("1.2", 2, 60), ("1.3", 2, 0)], False),  # one worked
+        ([("1.1", 2, 0), ("1.2", 2, 0), ("2.1", 2, 0)], False),  # one has committed something
+        ([("1.4", 0, 60), ("1.1", 1, 0), ("1.2", 1, 0), ("1.3", 1, 0)], True),  # it worked, and works no more
+    ],
+)
+def test_when_the_command_itself_does_not_work(runs: list[tuple[str, int, float]], found: bool, tmp_path: Path) -> None:
+    failing = Failing(lambda ticket: ticket == "grow#2.1")
+    children = [_child(ticket, tmp_path, code, seconds) for ticket, code, seconds in runs]
+    for child in children:
+        failing.add(child)
+    assert failing.found == found
+    assert failing.excuses(children[-1]) == found
+
+
+def test_the_end_says_how_the_change_stands_then_what_this_run_did() -> None:
+    action = {
+        "kind": "complete", "integration_branch": "baton/grow/integration", "integration_head": 40 * "a", "then": "land",
     }  # fmt: skip
-    assert live.summary(answer) == (
-        "blocked: 1 of 2 done (1 integrated, 1 agent run, 1 min)\n! no verification  1.1\n  d\n  -> r\n"
+    answer = {
+        "state": "complete", "progress": {"total": 12, "integrated": 8, "skipped": 2, "external": 1, "attested": 1},
+        "started": 4, "integrated": 3, "attempts": 5, "seconds": 61.0, "actions": [action],
+    }  # fmt: skip
+    assert ending(answer) == (
+        "complete: 12 of 12 done (2 skipped, 1 ticked by hand, 1 attested)\n"
+        "  this run: 3 integrated, 5 agent runs on 4 tickets, 1 min\n"
+        "  on baton/grow/integration at aaaaaaaaaaaa\n"
+        "  -> land\n"
     )
+
+
+def test_the_end_says_first_what_needs_a_person_then_what_to_do_and_details_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    world = make_world(
+        tmp_path / "q", "## 1. S\n- [ ] 1.1 Ask the owner (manual)\n- [ ] 1.2 Build\n- [ ] 1.3 Build on\n"
+    )
+    config = world.root / "baton.toml"
+    config.write_text(config.read_text() + "[limits]\nattempts = 1\n")
+    for action in hand_outs(world.actions()):
+        world.reconcile(action, "failed", note="it broke")
+    blocked = world.actions()["actions"]
+    answer = {
+        "state": "blocked", "progress": world.status()["progress"], "started": 2, "integrated": 0, "attempts": 2,
+        "seconds": 3.0, "actions": blocked,
+    }  # fmt: skip
+    said = ending(answer, world.status(), "baton")
+    wanted = [
+        "blocked: 0 of 3 done\n", "! 1.1 ", "manual\n", "done 'grow#1.1'", "! 1.2 ", "exhausted after attempt 1\n", "! 1.3 ",
+        "retry 'grow#1.2'", "retry 'grow#1.3'", "  1.2 1.3: its agent ended (failed: it broke)",
+    ]  # fmt: skip
+    places = [said.index(words) for words in wanted]
+    assert places == sorted(places), said
+    assert said.count("it broke") == 1
+    assert said.count("\n") < 30
+
+
+def test_the_end_of_a_paused_change_says_so_once(tmp_path: Path) -> None:
+    world = make_world(tmp_path / "q")
+    world.actions("other", 1)
+    assert baton(world.root, "pause", world.change, "--why", "lunch").returncode == 0
+    for action in world.status()["sections"][0]["tickets"]:
+        if action.get("assignment"):
+            baton(world.root, "abandon", action["id"], "--why", "lunch")
+    answer = {
+        "state": "blocked", "progress": world.status()["progress"], "started": 0, "integrated": 0, "attempts": 0,
+        "seconds": 0.0, "actions": world.actions()["actions"],
+    }  # fmt: skip
+    assert answer["actions"][0]["reason"] == "paused"
+    assert ending(answer, world.status(), "baton").count("! paused") == 1
+
+
+def test_a_narrower_terminal_has_broken_the_lines_that_are_erased() -> None:
+    assert erased([], 80) == ""
+    assert erased([99, 40, 0], 100).count("\x1b[1A\x1b[2K") == 3
+    assert erased([99, 40, 0], 50).count("\x1b[1A\x1b[2K") == 4
+    assert erased([99, 40, 0], 20).count("\x1b[1A\x1b[2K") == 8
+
+
+def test_the_picture_is_drawn_below_what_was_said_and_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(bottom, "BEAT", 1000.0)
+    with bottom.Bottom(lambda paper: [[("x" * (paper.width - 1), "")]]) as picture:
+        picture.say([("one", "")])
+        monkeypatch.setenv("COLUMNS", "40")
+        picture.say([("two", "")])
+    said = capsys.readouterr().out
+    parts = said[said.index("one") :].split("two")
+    assert parts[0].endswith("x" * 99 + "\n\x1b[?2026l\x1b[?2026h\r\x1b[2K" + "\x1b[1A\x1b[2K" * 3)
+    assert parts[1] == "\n" + "x" * 39 + "\n\x1b[?2026l\r\x1b[2K\x1b[1A\x1b[2K\x1b[?25h"
 
 
 def test_whom_a_drive_waits_for() -> None:

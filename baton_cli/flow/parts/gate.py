@@ -27,8 +27,10 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked: does `tree`, the merge of `sealed` into `onto`, pass `wanted`? `timeouts` are seconds by command."""
+    """What is asked: does `tree`, the merge of `sealed` into `onto`, pass `wanted`? `timeouts` are seconds by command,
+    `what` says what is merged."""
 
+    what: str
     tree: str
     onto: str
     sealed: str
@@ -52,7 +54,7 @@ def judge(context: Context, question: Question, place: Callable[[], Path], setup
         worktree.checkout_detached(path, commit)
         failed = _set_up(context, path, setup, log)
     for number, command in enumerate(question.wanted if failed is None else (), 1):
-        context.progress(f"gate: {command}")
+        context.progress(f"merging {question.what}: {command}")
         here = log.with_name(f"{log.stem}-gate-{number}.log")
         run = process.run_check(command, cwd=context.inside(path), log=here, timeout=question.timeouts[command])
         checks.append(

@@ -47,7 +47,10 @@ def prove(
     log: Path,
     tell: Callable[[str], None],
 ) -> Proof:
-    """Prove the checkout at `path`, whose HEAD is `head`; its checks run in `cwd`. The first thing wrong is raised."""
+    """Prove the checkout at `path`, whose HEAD is `head`; its checks run in `cwd`. The first thing wrong is raised.
+
+    `tell` hears of each check before it runs.
+    """
     changed = repo.changed_paths(path, compared, head)
     if not changed and not allow_empty:
         raise BatonError(
@@ -96,7 +99,7 @@ def run_checks(
     """Run checks one after another; their records. Error: `check_failed`, with the end of the log in the hint."""
     ran = []
     for number, check in enumerate(checks, 1):
-        tell(f"running {check['command']}")
+        tell(check["command"])
         here = log.with_name(f"{log.name}-check-{number}.log")
         run = process.run_check(check["command"], cwd=cwd, log=here, timeout=check["timeout"])
         if not run.passed:
