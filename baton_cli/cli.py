@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -137,6 +137,26 @@ def token(given: str) -> str:
     return line
 
 
+def which_change(project: Project, named: str | None, *, archived: bool = False) -> str:
+    """The change that was named, or the only one there is (`archived`: else the only one that OpenSpec has archived).
+    Error: `which_change`."""
+    if named is not None:
+        return named
+    changes = projects.changes(project)
+    if not changes and archived:
+        changes = tuple(dict.fromkeys(folder.name for folder in projects.archived(project)))
+    if len(changes) == 1:
+        return changes[0]
+    raise _unclear(changes, f"name one of them, such as {changes[0]}" if changes else "write one with OpenSpec")
+
+
+def _unclear(changes: Sequence[str], hint: str) -> BatonError:
+    """Several changes, or none, where one was meant."""
+    more = f" and {len(changes) - 5} more" if len(changes) > 5 else ""
+    said = f"this project has {len(changes)} changes: {', '.join(changes[:5])}{more}"
+    return BatonError("which_change", said if changes else "there is no change in openspec/changes", hint, USAGE)
+
+
 def change_of(surroundings: Context, ticket: str) -> str:
     """The change a ticket belongs to: the one in `change#1.2`, or the only one there is. Error: `which_change`."""
     change, separator, _ = ticket.rpartition("#")
@@ -149,18 +169,22 @@ def change_of(surroundings: Context, ticket: str) -> str:
         )
     if len(changes) == 1:
         return changes[0]
-    raise BatonError(
-        "which_change",
-        f"this project has {len(changes)} changes: {', '.join(changes[:5]) or 'none'}",
-        f"name the ticket as {' or '.join(f'{change}#{ticket}' for change in changes[:3]) or 'change#1.2'}",
-        USAGE,
-    )
+    names = " or ".join(f"{change}#{ticket}" for change in changes[:3])
+    raise _unclear(changes, f"name the ticket as {names}" if changes else "write one with OpenSpec")
 
 
+ChangeArgument = Annotated[
+    str | None, typer.Argument(help="The change's folder name; not needed when there is only one.")
+]
 TicketArgument = Annotated[str, typer.Argument(help="1.2, or change#1.2 when there are several changes.")]
+# Its absence is refused in our own words, which say what to write: so Typer is not told that it must be there.
 WhyOption = Annotated[
     str | None,
-    typer.Option("--why", metavar="W", help="The reason; it is recorded with your name."),
+    typer.Option("--why", metavar="W", help="The reason; it is recorded with your name.  [required]"),
+]
+WhyIfAny = Annotated[
+    str | None,
+    typer.Option("--why", metavar="W", help="The reason, if you want to give one; it is recorded with your name."),
 ]
 
 
@@ -174,9 +198,16 @@ def proof(path: Path | None, named: str) -> Iterator[tuple[Observer, str]]:
 
 def decide(decision: str, ticket: str, why: str | None, path: Path | None, json_mode: bool) -> None:
     """The body that all operator decisions share."""
+    from baton_cli.flow import decide as decisions
+    from baton_cli.flow import load
+    from baton_cli.flow.parts import tickets
+
+    reason = why if decision == "retry" else decisions.need_why(why)  # before anything is recorded
     with operator(path) as person:
-        answer = person.decide(change_of(person.context, ticket), ticket, decision, why)
-    said = f"{decision}: {answer['ticket']}"
+        change = change_of(person.context, ticket)
+        answer = person.decide(change, ticket, decision, reason)
+        views = () if json_mode else tickets.views(person.context, load.look(person.context, change))
+        said = list(decisions.outcome(person.context, views, answer["ticket"], decision)) if views else []
     if answer["notice"]:
-        said += f"\n{output.escape(answer['notice'])}"
-    output.emit(answer, json_mode=json_mode, text=said)
+        said.insert(1, f"notice: {answer['notice']}")
+    output.emit(answer, json_mode=json_mode, text=lambda: "\n".join(map(output.escape, said)))

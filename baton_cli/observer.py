@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from baton_cli import project as projects
@@ -118,9 +119,10 @@ class Observer:
         """The assignment whose receipt a ticket has, or is to have. Error: `no_assignment`."""
         from baton_cli.flow import decide
         from baton_cli.flow.parts import work
+        from baton_cli.store import assignments
 
         view = decide.find(tickets.views(self.context, load.look(self.context, change, self._travelled)), ticket)
-        held = work.behind(self.context, view)
+        held = work.behind(view, partial(assignments.find, self.context.store))
         if held is not None:
             return held.id
         commit = view.completion.commit if view.completion is not None else None

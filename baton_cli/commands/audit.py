@@ -11,7 +11,10 @@ from baton_cli.errors import USAGE, BatonError
 
 
 def audit(
-    change: Annotated[str, typer.Argument(help="The change's name; it may be archived already.")],
+    change: Annotated[
+        str | None,
+        typer.Argument(help="The change's name, also of an archived one; not needed when there is only one."),
+    ] = None,
     allow: Annotated[
         str, typer.Option("--allow", metavar="LEVELS", help="Also accept: attested, external, or both with a comma.")
     ] = "",
@@ -27,7 +30,8 @@ def audit(
     if levels - set(ALLOWABLE):
         wrong = ", ".join(sorted(levels - set(ALLOWABLE)))
         raise BatonError("bad_level", f"{wrong!r} is no level that can be allowed", "use attested, external", USAGE)
-    answer = examine(cli.locate(project), change, levels)
+    place = cli.locate(project)
+    answer = examine(place, cli.which_change(place, change, archived=True), levels)
 
     def text() -> str:
         from baton_cli.views.text_end import audit_text

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from baton_cli import cli, output
 
 
 def pause(
-    change: Annotated[str, typer.Argument(help="The change's folder name.")],
+    change: cli.ChangeArgument = None,
     why: cli.WhyOption = None,
     project: cli.ProjectOption = None,
     json: cli.JsonOption = False,
 ) -> None:
     """Hand nothing out any more. Running work goes on, is settled and integrated."""
     with cli.operator(project) as person:
-        answer = person.pause(change, why)
-    output.emit(answer, json_mode=json, text=f"paused: {output.escape(answer['change'])}")
+        answer = person.pause(cli.which_change(person.context.project, change), why)
+    name = output.escape(answer["change"])
+    said = f"{name} is paused: running work goes on, nothing more is handed out\nnext, when it may go on: baton resume {name}"
+    output.emit(answer, json_mode=json, text=said)

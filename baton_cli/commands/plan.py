@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,7 +11,7 @@ from baton_cli.errors import USAGE, BatonError
 
 
 def plan(
-    change: Annotated[str | None, typer.Argument(help="The change's folder name.")] = None,
+    change: cli.ChangeArgument = None,
     every: Annotated[bool, typer.Option("--all", help="All changes of the project.")] = False,
     check: Annotated[
         bool, typer.Option("--check", help="Also run the checks once, before any work; red is a warning.")
@@ -20,14 +20,16 @@ def plan(
     json: cli.JsonOption = False,
 ) -> None:
     """Show a change as tickets: what they wait for, what proves them, and what is odd about them."""
-    if every == (change is not None):
-        raise BatonError("usage", "plan needs a CHANGE or --all", "see `baton plan --help`", USAGE)
+    if every and change is not None:
+        raise BatonError("usage", "plan shows one CHANGE or --all, not both", "leave one of them out", USAGE)
+    answer: Any
     with cli.observer(project) as looks:
-        answer = looks.plan(change) if change is not None else looks.plans()
+        name = cli.which_change(looks.context.project, change) if not every else ""
+        answer = looks.plans() if every else looks.plan(name)
 
-    if check and isinstance(answer, dict) and change is not None:
+    if check and not every:
         with cli.operator(project) as person:
-            answer["baseline"] = person.baseline(change)
+            answer["baseline"] = person.baseline(name)
         answer["warnings"] += [
             {"code": "baseline_red", "line": 0, "message": line} for line in answer["baseline"]["red"]
         ]

@@ -7,7 +7,7 @@ from baton_cli import cli
 
 def retry(
     ticket: cli.TicketArgument,
-    why: cli.WhyOption = None,
+    why: cli.WhyIfAny = None,
     project: cli.ProjectOption = None,
     json: cli.JsonOption = False,
 ) -> None:

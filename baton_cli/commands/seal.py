@@ -47,4 +47,7 @@ def seal(
         authority = Authority("operator", why=why) if operator else Authority("key", key=cli.token(key or ""))
         with cli.controller(project, assignment=assignment, json_mode=json) as controls:
             answer = controls.seal(assignment or controls.assignment_at(Path.cwd()), authority)
-    output.emit(answer, json_mode=json, text=f"sealed {answer['ticket']} at {str(answer['head'])[:12]}")
+    said = f"sealed {answer['ticket']} at {str(answer['head'])[:12]}"
+    if operator:
+        said += "\nnext: the next session or drive merges it"
+    output.emit(answer, json_mode=json, text=said)

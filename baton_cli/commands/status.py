@@ -29,7 +29,7 @@ def status(
         if live.suits() and not json:
             watching.on_screen(lambda size: _text(*_read(change, place.root), size), lambda: cli.stamp(place))
         else:
-            watching.as_stream(lambda: _plain(change, place.root, json), lambda: cli.stamp(place))
+            watching.as_stream(lambda: _plain(change, place.root, json), lambda: cli.stamp(place), pages=not json)
         return
     answer, now = _read(change, project, json)
     output.emit(answer, json_mode=json, text=lambda: _text(answer, now))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from baton_cli.core.patterns import late
@@ -24,6 +24,8 @@ DETECT_FILES: tuple[str, ...] = (
     "bun.lock", "bun.lockb",
     "Cargo.toml", "go.mod", "GNUmakefile", "makefile", "Makefile",
 )  # fmt: skip
+TEST_FOLDERS = ("tests/", "test/", "")  # where Python's tests may be
+TEST_FILES = 8  # of each of them so many are looked at
 
 
 class Detected(NamedTuple):
@@ -41,7 +43,8 @@ class _Found(NamedTuple):
 
 
 def detect(files: Mapping[str, str]) -> Detected:
-    """What `files` (name at the project's root -> text; see `DETECT_FILES`) says. Nothing found: three empty tuples.
+    """What `files` (name below the project's root -> text; see `DETECT_FILES` and `telling_tests`) says. Nothing found:
+    three empty tuples.
 
     pytest ends with 5 when it collects no test, so a project whose tests are all still to be written starts out red.
     """
@@ -55,35 +58,48 @@ def detect(files: Mapping[str, str]) -> Detected:
     )
 
 
-# lock file -> how it runs pytest, how it sets up, and what it adds when pytest is an optional extra
+def telling_tests(folder: str, names: Collection[str]) -> list[str]:
+    """Of the names in one of the `TEST_FOLDERS`, those that say how its tests are run."""
+    tests = sorted(name for name in names if name.startswith("test") and name.endswith(".py"))[:TEST_FILES]
+    return [folder + name for name in (*tests, *(name for name in ("conftest.py", "__init__.py") if name in names))]
+
+
+# lock file -> how it runs a program, how it sets up, and what it adds when pytest is an optional extra
 _PYTHON_LOCKS = (
-    ("uv.lock", "uv run pytest -q", "uv sync", " --all-extras"),
-    ("poetry.lock", "poetry run pytest -q", "poetry install", " --all-extras"),
-    ("pdm.lock", "pdm run pytest -q", "pdm install", " -G :all"),
-    ("Pipfile.lock", "pipenv run pytest -q", "pipenv sync --dev", ""),
+    ("uv.lock", "uv run", "uv sync", " --all-extras"),
+    ("poetry.lock", "poetry run", "poetry install", " --all-extras"),
+    ("pdm.lock", "pdm run", "pdm install", " -G :all"),
+    ("Pipfile.lock", "pipenv run", "pipenv sync --dev", ""),
 )
 _PYTEST_CONFIG = (
     ("pyproject.toml", late(r"^\s*\[tool\.pytest\b", re.M)),
     ("setup.cfg", late(r"^\s*\[tool:pytest\]", re.M)),
     ("tox.ini", late(r"^\s*\[pytest\]", re.M)),
 )
+_PROJECT = ("pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "tox.ini")
+_IMPORTS_PYTEST = late(r"^\s*(?:import|from)\s+pytest\b", re.M)
+_IMPORTS_UNITTEST = late(r"^\s*(?:import|from)\s+unittest\b", re.M)
+_TEST_CASE = late(r"^\s*class\s+\w+\s*\([^)]*TestCase\b", re.M)
 _PYTEST_NEEDED = late(r"(?<![\w.-])pytest(?![\w.-])")
 _EXTRA = late(r"^\s*\[project\.optional-dependencies\](.*?)(?=^\s*\[(?!\[)[\w.\"-]+\]\s*$|\Z)", re.M | re.S)
 
 
 def _python(files: Mapping[str, str]) -> _Found | None:
-    seen = _pytest_evidence(files)
-    if seen is None:
+    seen, run, module = _pytest_evidence(files), "pytest -q", "pytest -q"
+    if seen is None and (unittest := _unittest_evidence(files)) is not None:
+        seen, module = unittest
+        run = f"python -m {module}"
+    if seen is None and (seen := _tests_folder(files)) is None:
         return None
-    for lock, command, setup, extras in _PYTHON_LOCKS:
+    for lock, prefix, setup, extras in _PYTHON_LOCKS:
         if lock in files:
             extra = _EXTRA.search(files.get("pyproject.toml", ""))
             if extra is not None and _PYTEST_NEEDED.search(extra.group(1)):
                 setup += extras
-            return _Found(command, f"{seen}; {lock} names the environment", setup)
+            return _Found(f"{prefix} {run}", f"{seen}; {lock} names the environment", setup)
     # `python3 -m` puts the worktree itself first on the import path, so its code is tested and not an installed copy of
     # another checkout; and it uses the Python that is active, where a bare `pytest` may be a tool installed on its own.
-    return _Found("python3 -m pytest -q", f"{seen}; run as a module so that the worktree's own code is imported")
+    return _Found(f"python3 -m {module}", f"{seen}; run as a module so that the worktree's own code is imported")
 
 
 def pytest_settings(files: Mapping[str, str]) -> bool:
@@ -93,25 +109,46 @@ def pytest_settings(files: Mapping[str, str]) -> bool:
 
 
 def _pytest_evidence(files: Mapping[str, str]) -> str | None:
-    """Why this looks like a project tested with pytest, or None."""
+    """Why this is a project tested with pytest, or None."""
     for name in ("pytest.ini", ".pytest.ini"):
         if name in files:
             return name
     for name, pattern in _PYTEST_CONFIG:
         if pattern.search(files.get(name, "")):
             return f"pytest is configured in {name}"
-    marks = ("pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "tox.ini")
-    project = [name for name in marks if name in files]
-    for name in project:
-        if _PYTEST_NEEDED.search(files[name]):
+    for name in _PROJECT:
+        if _PYTEST_NEEDED.search(files.get(name, "")):
             return f"{name} asks for pytest"
-    if "conftest.py" in files:
-        return "conftest.py"
-    for folder in ("tests/", "test/"):
-        # a tests folder beside nothing but a package.json is not Python's
-        if folder in files and project:
-            return f"{project[0]} and {folder}"
+    conftest = next((f"{folder}conftest.py" for folder in TEST_FOLDERS if f"{folder}conftest.py" in files), None)
+    return conftest or next(
+        (f"{name} imports pytest" for name in _tests(files) if _IMPORTS_PYTEST.search(files[name])), None
+    )
+
+
+def _tests(files: Mapping[str, str]) -> list[str]:
+    return [name for name in files if name.endswith(".py") and name.rpartition("/")[2].startswith("test")]
+
+
+def _unittest_evidence(files: Mapping[str, str]) -> tuple[str, str] | None:
+    """Why this is a project tested with Python's own unittest, and the module that runs it; None where no file says so.
+
+    Tests for pytest often import `unittest.mock`, so there has to be a test case.
+    """
+    cases = [name for name in _tests(files) if _IMPORTS_UNITTEST.search(files[name]) and _TEST_CASE.search(files[name])]
+    for folder in TEST_FOLDERS:
+        first = next((name for name in cases if name.rpartition("/")[0] == folder.rstrip("/")), None)
+        if first is not None:
+            # without __init__.py it is no package, and a search that begins above it passes it over
+            start = f" -s {folder.rstrip('/')}" if folder and f"{folder}__init__.py" not in files else ""
+            return f"{first} uses unittest", f"unittest discover{start}"
     return None
+
+
+def _tests_folder(files: Mapping[str, str]) -> str | None:
+    """A Python project with a folder for tests that says nothing of how they run; beside a package.json alone it is none."""
+    project = next((name for name in _PROJECT if name in files), None)
+    folder = next((name for name in ("tests/", "test/") if name in files), None)
+    return f"{project} and {folder}" if project and folder else None
 
 
 def _node(files: Mapping[str, str]) -> _Found | None:

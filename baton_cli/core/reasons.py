@@ -40,7 +40,7 @@ def because(
     if view.status is Status.WAITING:
         return f"waits for {_dependencies(view, views)}"
     if view.status is Status.READY:
-        return f"is ready: {_hindrance(change, slots) or 'the next `baton actions` can hand it out'}"
+        return f"is ready: {_hindrance(change, slots) or 'it goes to the next session or drive'}"
     said = _standing(view)
     if stopped is not None and view.assignment is not None and view.assignment.state is State.SEALED:
         said = f"is sealed, and nothing is integrated now, since {stopped}"

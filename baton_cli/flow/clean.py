@@ -6,16 +6,19 @@ import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from baton_cli import project as projects
 from baton_cli.context import Context
 from baton_cli.core import integration, names
 from baton_cli.core.facts import Change
 from baton_cli.core.lifecycle import Assignment, State
+from baton_cli.errors import BatonError
 from baton_cli.flow.parts import clearing, holding
 from baton_cli.git import history, merge, repo, worktree
 from baton_cli.store import assignments, events
 from baton_cli.store import plans as store_plans
 
 SEALED = "refs/baton/sealed/"
+UNKNOWN = "Baton has no record of it"
 
 
 @dataclass
@@ -40,16 +43,18 @@ def clean(context: Context, change: str | None, *, dry_run: bool) -> Cleaned:
     """Remove what is integrated, of one change or of all. Nothing that holds anything else goes, whatever its state."""
     done = Cleaned(dry_run)
     known: set[str] = set()
+    branches: set[str | None] = set()
     for row in store_plans.all_changes(context.store):
         every = assignments.everything(context.store, row.change)
         known |= {assignment.id for assignment in every}
+        branches |= {row.integration_branch, *(assignment.branch for assignment in every)}
         if change in (None, row.change):
             for assignment in every:
                 _assignment(context, assignment, done)
             _sealed_refs(context, row, every, done)
             if not any(assignment.open for assignment in every):
                 _own(context, row, done)
-    _strangers(context, change, known, done)
+    _strangers(context, change, known, branches, done)
     return done
 
 
@@ -75,9 +80,8 @@ def _assignment(context: Context, assignment: Assignment, done: Cleaned) -> None
             keep = clearing.reason_to_keep if done.dry_run else clearing.clear
             why = keep(context, assignment) or ""
     if why and assignment.state is State.ABANDONED:
-        ways = [f"git worktree remove --force {shlex.quote(str(path))}"] if place_there else []
-        ways += [f"git branch -D {shlex.quote(assignment.branch)}"] if branch_there else []
-        why = f"it was given up, and {why}; if nobody wants it: {' && '.join(ways)}"
+        way = _drop(assignment.branch if branch_there else None, path if place_there else None)
+        why = f"it was given up, and {why}; if nobody wants it: {way}"
     if why:
         done.keep("branch", name, why)
         return
@@ -164,8 +168,11 @@ def _not_landed(context: Context, change: Change, tip: str) -> str | None:
     return "it has not landed: `baton land` brings it home"
 
 
-def _strangers(context: Context, change: str | None, known: set[str], done: Cleaned) -> None:
-    """Worktrees and refs that the store does not know, as after its loss. Integrated is what a merge of ours names."""
+def _strangers(context: Context, change: str | None, known: set[str], branches: set[str | None], done: Cleaned) -> None:
+    """Worktrees, branches and refs that the store does not know, as after its loss; `known` are assignments.
+
+    Integrated is what a merge of ours names.
+    """
     repository = context.project.repository
     slug = None if change is None else names.slug(change)
     refs = repo.refs(repository)
@@ -176,19 +183,22 @@ def _strangers(context: Context, change: str | None, known: set[str], done: Clea
         if len(commit.parents) == 2 and integration.read_message(commit.message) is not None
     }
     marks = {assignment_id.rpartition("-")[2] for assignment_id in known}
-    for path, name in worktree.registered(repository).items():
+    registered = worktree.registered(repository)
+    for path, name in registered.items():
         if not path.is_relative_to(context.project.worktrees) or path.name in (*marks, "integration", "baseline"):
             continue
         if slug is not None and path.parent.name != slug:
             continue
         _stranger(context, path, name, merged, done)
+    _stranger_branches(context, slug, refs, {*branches, *registered.values()}, merged, done)
     for ref, oid in refs.items():
         if ref.startswith(SEALED) and ref.removeprefix(SEALED) not in known and slug is None:
             if oid in merged:
                 if done.take("ref", ref):
                     repo.delete_ref(repository, ref, oid)
             else:
-                done.keep("ref", ref, "the store does not know it and its commits are not integrated")
+                why = f"{UNKNOWN}, and its commits are not integrated; delete the ref by hand if nobody wants them"
+                done.keep("ref", ref, why)
 
 
 def _stranger(context: Context, path: Path, name: str | None, merged: set[str], done: Cleaned) -> None:
@@ -197,7 +207,7 @@ def _stranger(context: Context, path: Path, name: str | None, merged: set[str], 
         return  # `doctor` has a word for it
     head = repo.resolve(path, "HEAD") or ""
     if head not in merged:
-        done.keep("worktree", str(path), "the store does not know it and its commits are not integrated")
+        done.keep("worktree", str(path), _unknown(context, head, name, path))
         return
     why = clearing.in_worktree(repository, path, head, repo.NOTHING_IGNORED)
     if why is None and done.take("worktree", str(path)):
@@ -205,7 +215,51 @@ def _stranger(context: Context, path: Path, name: str | None, merged: set[str], 
         if why is not None:
             done.removed.pop()
     if why is not None:
-        done.keep("worktree", str(path), f"the store does not know it: {why}")
+        done.keep("worktree", str(path), f"{UNKNOWN}: {why}; if nobody wants it: {_drop(name, path)}")
         return
     if name is not None and done.take("branch", name):
         repo.delete_ref(repository, f"refs/heads/{name}", head)
+
+
+def _stranger_branches(
+    context: Context, slug: str | None, refs: dict[str, str], taken: set[str | None], merged: set[str], done: Cleaned
+) -> None:
+    """Branches of this project's changes that the store does not know and that no worktree has (those are `taken`)."""
+    project, ours = context.project, f"refs/heads/{context.config.branch_prefix}/"
+    changes = (*projects.changes(project), *(folder.name for folder in projects.archived(project)))
+    slugs = {names.slug(change) for change in changes} if slug is None else {slug}
+    for ref, oid in refs.items():
+        folder, _, last = ref.removeprefix(ours).partition("/")
+        name = ref.removeprefix("refs/heads/")
+        if not ref.startswith(ours) or folder not in slugs or name in taken:
+            continue
+        if last == "integration":
+            landed = any(not other.startswith(ours) for other in repo.held_by(project.repository, oid))
+            way = f"; its work is on another branch too, so if the change is over: {_drop(name)}" if landed else ""
+            done.keep("branch", name, f"{UNKNOWN}: the next session or drive of its change goes on with it{way}")
+        elif oid not in merged:
+            done.keep("branch", name, _unknown(context, oid, name))
+        elif done.take("branch", name):
+            repo.delete_ref(project.repository, ref, oid)
+
+
+def _unknown(context: Context, head: str, name: str | None, path: Path | None = None) -> str:
+    """Why a branch, or a worktree with it, stays that the store does not know, and how a person removes it."""
+    try:
+        changed = repo.dirty(path) if path is not None else ()
+        others = [ref for ref in repo.held_by(context.project.repository, head) if ref != f"refs/heads/{name}"]
+    except BatonError as error:
+        return f"{UNKNOWN}: {error.message}"
+    holds = [f"files that are not committed ({', '.join(changed[:3])})"] if changed else []
+    holds += ["commits that are on no other branch"] if not others else []
+    way = _drop(name, path)
+    if holds:
+        return f"{UNKNOWN}, and it has {' and '.join(holds)}; if nobody wants it: {way}"
+    return f"{UNKNOWN}; it has nothing of its own, so if nobody is at work there: {way}"
+
+
+def _drop(name: str | None, path: Path | None = None) -> str:
+    """The commands that remove a worktree and its branch. Never with force: where something would be lost git refuses, and
+    says itself how a person insists."""
+    remove = f"git worktree remove {shlex.quote(str(path))}" if path is not None else ""
+    return " && ".join(part for part in (remove, f"git branch -d {shlex.quote(name)}" if name else "") if part)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from baton_cli.context import Context
+from baton_cli.context import Context, typed
 from baton_cli.core import integration
 from baton_cli.core.actions import iso
 from baton_cli.core.facts import Change, Completion
-from baton_cli.core.frontier import FINISHED, TicketView
+from baton_cli.core.frontier import FINISHED, Status, TicketView
 from baton_cli.core.lifecycle import Assignment, Event, State
 from baton_cli.errors import USAGE, BatonError
 from baton_cli.flow.parts import branch, holding, tokens
@@ -19,6 +20,14 @@ from baton_cli.store import assignments, events
 from baton_cli.store import plans as store_plans
 
 DECISIONS = {"done": "attested", "skip": "skipped"}
+ENDING = (*DECISIONS, "abandon")  # after which nobody goes on with what was begun
+SAID = {
+    "done": "counts as done by hand, and its box is {box}",
+    "skip": "is left out of the change; its box stays as it is",
+    "reopen": "is open again, and its box is {box}; what was merged for it stays merged",
+    "retry": "begins its attempts anew, with the work that is there",
+    "abandon": "is free again: the work on it is given up",
+}
 
 
 def find(views: Sequence[TicketView], name: str) -> TicketView:
@@ -68,6 +77,33 @@ def finish(context: Context, change: Change, view: TicketView, decision: str, wh
             at=context.now(),
         )
         store_plans.complete(context.store, change.change, fact)
+
+
+def outcome(context: Context, views: Sequence[TicketView], key: str, decision: str) -> Iterator[str]:
+    """What is so after a decision, and what comes next, for the person who made it: one sentence each."""
+    view = find(views, key)
+    change, _, name = view.key.rpartition("#")
+    said = SAID[decision].format(box="ticked" if view.planned.ticket.done else "not ticked")
+    yield f"{name} {said}"
+    ended = assignments.of_change(context.store, change, (State.ABANDONED,)) if decision in ENDING else ()
+    begun = [one for one in ended if one.ticket_id == view.ticket_id and one.removed_at is None]
+    if begun:
+        yield f"what was begun on it stays on {begun[-1].branch}"
+        if begun[-1].attempt.settled_at is None:
+            yield "an agent may still be at work on it: what it does counts no longer"
+    row = store_plans.get_change(context.store, change)
+    if all(one.status in FINISHED for one in views):
+        yield f"next: every ticket is finished: {shlex.join((*typed(context.command), 'land', change))}"
+    elif row is not None and row.paused is not None:
+        yield f"next: the change is paused: {shlex.join((*typed(context.command), 'resume', change))}"
+    elif decision in DECISIONS:
+        yield "next: the rest goes on with the next session or drive"
+    elif view.status is Status.WAITING:
+        yield f"next: it waits for {', '.join(one.rpartition('#')[2] for one in view.waits_for[:5])}"
+    elif view.status is Status.BLOCKED:
+        yield f"next: it needs a person: {shlex.join((*typed(context.command), 'explain', view.key))}"
+    else:
+        yield "next: it goes to the next session or drive"
 
 
 @contextmanager

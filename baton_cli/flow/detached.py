@@ -26,7 +26,9 @@ def export(context: Context, assignment_id: str, out: Path) -> Assignment:
     assignment = assignments.get(context.store, assignment_id)
     body = evidence.packet(context.store, assignment.packet or "")
     if body is None:
-        raise BatonError("not_prepared", f"{assignment_id} has no packet yet", "call actions first")
+        raise BatonError(
+            "not_prepared", f"{assignment_id} has no packet yet", "the next session or drive makes it: wait for that"
+        )
     _write(out, body)
     return assignment
 

@@ -14,7 +14,9 @@ from baton_cli.git import repo
 def difference(context: Context, assignment: Assignment) -> dict[str, Any]:
     """`baton.diff/1`. Reads only; the worker is not disturbed. Error: `not_prepared`."""
     if assignment.base is None:
-        raise BatonError("not_prepared", f"nobody was sent to work on {assignment.ticket} yet", "call actions")
+        raise BatonError(
+            "not_prepared", f"nobody was sent to work on {assignment.ticket} yet", "wait for the next session or drive"
+        )
     path = context.worktree(assignment.worktree)
     here = path.exists()
     place = path if here else context.project.repository

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -63,15 +64,15 @@ def _places(project: Project, *, repair: bool) -> Iterator[Finding]:
     written = (project.common_dir, project.common_dir / "objects", project.common_dir / "refs", project.state)
     for folder in (project.root, *(place for place in written if place.exists())):
         if not os.access(folder, os.W_OK | os.X_OK):
-            yield Finding(ERROR, "unwritable", f"{folder} cannot be written", "see whose it is and how it is mounted")
+            fix = "make it writable for you: see whose it is and how it is mounted"
+            yield Finding(ERROR, "unwritable", f"{folder} cannot be written", fix)
     if not project.state.exists():
         return
     if stat.S_IMODE(project.state.stat().st_mode) & 0o077:
         if repair:
             project.state.chmod(0o700)
-        yield Finding(
-            WARNING, "not_private", f"other users can look into {project.state}", "`baton doctor --repair`", repair
-        )
+        said, fix = f"other users can look into {project.state}", "`baton doctor --repair` closes it to them"
+        yield Finding(WARNING, "not_private", said, fix, repair)
     pointers = (projects.user_pointer(project.digest), repositories.pointer(project.common_dir, project.digest))
     astray = [pointer for pointer in pointers if repositories.read_path(pointer) != project.root]
     if astray:
@@ -80,8 +81,8 @@ def _places(project: Project, *, repair: bool) -> Iterator[Finding]:
         yield Finding(
             NOTE,
             "pointer_missing",
-            f"{astray[0]} does not lead to this project, so an assignment id alone does not either",
-            "`baton doctor --repair`, or any `baton actions`, writes it",
+            f"the id of an assignment does not lead to this project: {astray[0]} does not name it",
+            "`baton doctor --repair` writes that file; so does the next session or drive",
             repair and all(repositories.read_path(pointer) == project.root for pointer in pointers),
         )
 
@@ -89,8 +90,14 @@ def _places(project: Project, *, repair: bool) -> Iterator[Finding]:
 def _with_store(project: Project, *, repair: bool) -> Iterator[Finding]:
     """The store, and what only makes sense beside it. Without one, worktrees are strangers."""
     if not project.queue_db.exists():
-        said = "there is no store: Baton never ran here, or it was lost"
-        yield Finding(NOTE, "no_store", said, "nothing: finished tickets are read from the integration branch")
+        if any(project.worktrees.glob("*/*")):
+            said = f"Baton's record {project.queue_db} is gone, and worktrees from before are there"
+            fix = "put the file back if you can; without it Baton starts anew from what is merged"
+            yield Finding(WARNING, "no_store", said, fix)
+        else:
+            yield Finding(
+                NOTE, "no_store", f"Baton has no record here yet: {project.queue_db} is made when it first runs"
+            )
         yield from checkup_work.worktrees(project, {}, frozenset(), repair=repair)
         return
     try:
@@ -98,7 +105,7 @@ def _with_store(project: Project, *, repair: bool) -> Iterator[Finding]:
             problem = db.damage(context.store)
             if problem is not None:
                 raise BatonError("store_corrupt", f"{project.queue_db}: {problem}", db.CORRUPT_HINT)
-            yield Finding(OK, "store", f"{project.queue_db} is sound")
+            yield Finding(OK, "store", f"Baton's record {project.queue_db} is sound")
             yield from _beside_store(context, repair=repair)
     except BatonError as error:
         yield Finding(ERROR, error.code, error.message, error.hint)
@@ -116,8 +123,8 @@ def _beside_store(context: Context, *, repair: bool) -> Iterator[Finding]:
         yield Finding(
             WARNING,
             "project_moved",
-            f"the project was moved since {len(moved)} open assignments were made: their ids do not lead here",
-            "name the project with --project in bind, seal and reconcile",
+            f"the project was moved or copied with work in progress ({len(moved)}), whose ids do not lead here",
+            f"in bind, seal and reconcile of that work: --project {shlex.quote(str(context.project.root))}",
         )
     places: frozenset[Path] = frozenset(context.worktree(item.worktree) for item in every if item.open)
     known = {Path(item.worktree).name: item for item in every}

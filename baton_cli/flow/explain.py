@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from baton_cli.context import Context
@@ -12,20 +13,20 @@ from baton_cli.core.lifecycle import Assignment
 from baton_cli.core.reasons import because
 from baton_cli.flow.parts import stops
 from baton_cli.flow.parts.tickets import Loaded
-from baton_cli.flow.parts.work import assignment_value, behind, receipt_value, slots
-from baton_cli.store import events, evidence
+from baton_cli.flow.parts.work import assignment_value, behind, carried, receipt_value, slots
+from baton_cli.store import assignments, events, evidence
 from baton_cli.store import plans as store_plans
 
 SCHEMA = "baton.explain/1"
 
 
 def explain(context: Context, loaded: Loaded, views: tuple[TicketView, ...], view: TicketView) -> dict[str, Any]:
-    """`baton.explain/1`. Reads the store and tasks.md; asks git nothing. Times are ISO 8601 in UTC."""
+    """`baton.explain/1`. Reads the store and tasks.md; asks git only for evidence that a merge commit alone has. Times are
+    ISO 8601 in UTC."""
     by_key = {one.key: one for one in views}
     planned = view.planned
     section = loaded.plan.document.sections[planned.ticket.section]
-    held = behind(context, view)
-    digest = held.receipt if held is not None else None
+    held = behind(view, partial(assignments.find, context.store))
     stuck = view.status is Status.BLOCKED and view.reason
     return {
         "schema": SCHEMA,
@@ -52,12 +53,19 @@ def explain(context: Context, loaded: Loaded, views: tuple[TicketView, ...], vie
         "flags": list(planned.flags),
         "assignment": _held(context, held) if held is not None else None,
         "logs": _logs(context, held) if held is not None else [],
-        "receipt": receipt_value(digest, evidence.receipt(context.store, digest)) if digest else None,
+        "receipt": _receipt(context, view, held),
         "events": [
             {**event._asdict(), "at": iso(event.at)}
             for event in events.of_ticket(context.store, loaded.change, view.ticket_id, view.key)
         ],
     }
+
+
+def _receipt(context: Context, view: TicketView, held: Assignment | None) -> dict[str, Any] | None:
+    if held is not None:
+        return receipt_value(held.receipt, evidence.receipt(context.store, held.receipt)) if held.receipt else None
+    commit = view.completion.commit if view.completion is not None and view.status is Status.INTEGRATED else None
+    return carried(context, [commit]).get(commit) if commit else None
 
 
 def _held(context: Context, held: Assignment) -> dict[str, Any]:

@@ -204,11 +204,13 @@ def _known(
 
 def _record(context: Context, folder: ChangeFolder, document: Document, latest: Revision | None) -> Loaded | None:
     """Record the revision that follows `latest`; None when another process has recorded one since."""
+    from baton_cli.core import fates  # most calls find the text as it was
+
     store, change = context.store, folder.name
     known, matching, keys, labels = _recognise(store, change, document)
     skipped = _skipped(store, change, document, matching.ticket_ids, keys)
     plan = _build(context, folder, document, keys, skipped, matching.ambiguous)
-    fates = fates_of(known, matching, document, keys) if latest is not None else ()
+    found = fates.fates(known, matching, document, keys) if latest is not None else ()
     with store.transaction():
         if store_plans.latest_revision(store, change) != latest:
             return None
@@ -221,10 +223,10 @@ def _record(context: Context, folder: ChangeFolder, document: Document, latest: 
             context.now(),
             matching.unsure,
         )
-        detail = "; ".join(fates) or f"{len(document.tickets)} tickets"
+        detail = "; ".join(fate.said for fate in found) or f"{len(document.tickets)} tickets"
         events.append(store, context.now(), change, "revision", cause=f"revision {revision.number}", detail=detail)
     ids = dict(zip(keys, ticket_ids, strict=True))
-    return Loaded(folder, plan, ids, revision, fates, frozenset(matching.unsure))
+    return Loaded(folder, plan, ids, revision, fates.notices(found), frozenset(matching.unsure))
 
 
 def _rows(document: Document, matching: Matching, keys: Sequence[str], labels: Sequence[int | None]) -> list[TicketRow]:
@@ -244,28 +246,3 @@ def _rows(document: Document, matching: Matching, keys: Sequence[str], labels: S
         )
         for ticket in document.tickets
     ]
-
-
-def fates_of(
-    known: Sequence[KnownTicket], matching: Matching, document: Document, keys: Sequence[str]
-) -> tuple[str, ...]:
-    """What an edit of tasks.md did to each ticket that it touched, in plan order; removals last."""
-    by_id = {ticket.ticket_id: ticket for ticket in known}
-    fates = []
-    for ticket in document.tickets:
-        ticket_id, key = matching.ticket_ids[ticket.position], keys[ticket.position]
-        if ticket.position in matching.ambiguous:
-            fates.append(f"{key} is ambiguous: its text stands several times")
-        elif ticket_id is None:
-            fates.append(f"{key} is new")
-        else:
-            before = by_id[ticket_id]
-            if before.key != key:
-                fates.append(f"{before.key} is now {key}")
-            if before.fingerprint != ticket.fingerprint:
-                fates.append(f"{key} was reworded")
-            if before.unsure:
-                fates.append(f"{key} is told apart again")
-            elif not before.present:
-                fates.append(f"{key} is back")
-    return (*fates, *(f"{by_id[ticket_id].key} was removed" for ticket_id in matching.removed))

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from baton_cli.context import Context
-from baton_cli.core.frontier import FINISHED, TicketView
-from baton_cli.core.lifecycle import Assignment, State
+from baton_cli.core.frontier import Status, TicketView
+from baton_cli.core.lifecycle import State
 from baton_cli.core.plan import Plan
-from baton_cli.flow.parts.work import assignment_value, receipt_value
+from baton_cli.flow.parts.work import assignment_value, behind, carried, receipt_value
 from baton_cli.store import assignments, evidence
 
 SCHEMA = "baton.overview/1"
@@ -21,21 +21,20 @@ def completed(context: Context, change: dict[str, Any], plan: Plan, views: Itera
     ended = {one.id: one for one in assignments.of_change(context.store, name, (State.INTEGRATED,))}
     bodies = evidence.receipts_of(context.store, name)
     by_key = {view.key: view for view in views}
+    elsewhere: dict[str, dict[str, Any]] = {}
     for section in change["sections"]:
         for ticket in section["tickets"]:
-            held = _behind(by_key[ticket["key"]], ended)
+            view = by_key[ticket["key"]]
+            held = behind(view, ended.get)
             if held is not None:
                 ticket["assignment"] = assignment_value(held)
                 ticket["proof"] = receipt_value(held.receipt, bodies.get(held.receipt)) if held.receipt else None
+            elif view.status is Status.INTEGRATED and view.completion is not None and view.completion.commit:
+                elsewhere[view.completion.commit] = ticket
+    for commit, proof in carried(context, elsewhere).items():
+        elsewhere[commit]["proof"] = proof
     _add_edges(change["sections"], plan)
     return change
-
-
-def _behind(view: TicketView, ended: dict[str, Assignment]) -> Assignment | None:
-    """The assignment of a ticket: the open one, or the one that finished it."""
-    if view.assignment is not None or view.status not in FINISHED or view.completion is None:
-        return view.assignment
-    return ended.get(view.completion.assignment_id or "")
 
 
 def _add_edges(sections: list[dict[str, Any]], plan: Plan) -> None:

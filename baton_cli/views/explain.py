@@ -7,14 +7,13 @@ from typing import Any
 
 from baton_cli.views.grid import DONE
 from baton_cli.views.page import Line, Page, page, paint
-from baton_cli.views.queue_now import ways
+from baton_cli.views.queue_now import standing, ways
 from baton_cli.views.words import count, joined, listed, plain, prose, short, shown
 
 NAME = 11  # cells of a fact's name
 LOGS = 4
 MOST = 10  # dependencies in a line of their own, and tickets named in one
 STYLES = {"in_flight": "yellow", "blocked": "red", "ready": "bold", "waiting": "dim", **dict.fromkeys(DONE, "green")}
-STATES = {"claimed": "in progress", "unknown": "to be taken up again"}
 SIGNS = {"in_flight": "running", "blocked": "person", "ready": "ready", "waiting": "waiting"}
 
 
@@ -25,7 +24,7 @@ def explain_view(
     paper = page(width, unicode)
     status = str(value["status"])
     first: Line = [
-        (f"{paper.glyph(SIGNS.get(status, 'done'))} ", STYLES[status]),
+        (f"{paper.glyph(_sign(status, (value.get('assignment') or {}).get('state')))} ", STYLES[status]),
         (f"{short(value['ticket'])}  {shown(value['title'])}", "bold"),
     ]
     lines: list[Line] = [first]
@@ -35,6 +34,11 @@ def explain_view(
     lines += _waits(value, paper)
     lines += _history(value, paper)
     return paint(lines, colour, paper.width)
+
+
+def _sign(status: str, state: str | None) -> str:
+    """The sign that `status` shows for it: work that no agent has in hands is not running."""
+    return "queued" if status == "in_flight" and state not in (None, "claimed") else SIGNS.get(status, "done")
 
 
 def _steps(value: Mapping[str, Any]) -> Iterable[Line]:
@@ -87,9 +91,11 @@ def _waits(value: Mapping[str, Any], paper: Page) -> Iterable[Line]:
     width = min(12, max(len(short(one["key"])) for one in others[:MOST]))
     for one in others[:MOST]:
         status = str(one["status"])
-        said = plain(one["reason"] if status == "blocked" else STATES.get(one["state"], one["state"] or status))
+        said = plain(one["reason"] if status == "blocked" else status)
+        if status == "in_flight":
+            said = "running" if one["state"] == "claimed" else standing(one)
         title = paper.pad(shown(one["title"]), min(50, paper.width - width - 30))
-        sign = paper.glyph(SIGNS.get(status, "done"))
+        sign = paper.glyph(_sign(status, one["state"]))
         yield [
             (f"  {sign} ", STYLES[status]),
             (f"{paper.pad(short(one['key']), width)}  {title}  ", ""),

@@ -182,7 +182,7 @@ def init_text(answer: Value) -> str:
     if answer.get("ignore"):
         lines.append("to be told to pass over .dsh/, where the worktrees are")
         lines += [f"  {item['tool']:<8}  {shown(item['where'])}: {item['line']}" for item in answer["ignore"]]
-    return _page([*lines, "next: baton plan CHANGE"])
+    return _page([*lines, "next: baton plan"])
 
 
 def _facts(facts: Iterable[tuple[str, str]]) -> list[str]:

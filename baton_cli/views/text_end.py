@@ -92,15 +92,15 @@ LEVEL_MARKS = {"ok": "✓", "note": "·", "warning": "!", "error": "✗"}
 
 
 def doctor_text(answer: Value) -> str:
-    """One line a finding with its mark, the fix below it; then what the evidence is worth."""
-    lines = [shown(answer["project"])]
+    """One line a finding with its mark, the fix below it; then what the evidence is worth. Paths begin at the project."""
+    lines, root = [shown(answer["project"])], f"{answer['project']}/"
     for found in answer["findings"]:
-        mark = "✓" if found["repaired"] else LEVEL_MARKS[found["level"]]
-        lines.append(f"  {mark} {prose(found['message'])}")
-        if found["repaired"]:
-            lines.append("      repaired")
-        elif found["fix"]:
+        mark = "✓ repaired:" if found["repaired"] else LEVEL_MARKS[found["level"]]
+        lines.append(f"  {mark} {prose(str(found['message']).replace(root, ''))}")
+        if found["fix"] and not found["repaired"]:
             lines.append(f"      -> {prose(found['fix'])}")
     levels = [found["level"] for found in answer["findings"] if not found["repaired"]]
     said = joined(count(levels.count(level), level) for level in ("error", "warning", "note") if level in levels)
-    return "".join(f"{line}\n" for line in [*lines, said or "all is well", f"note: {prose(answer['proves'])}"])
+    if not {"error", "warning"} & set(levels):
+        said = joined(("all is well", said))
+    return "".join(f"{line}\n" for line in [*lines, said, f"note: {prose(answer['proves'])}"])

@@ -31,11 +31,9 @@ def plan_text(value: Value) -> str:
         lines += ["", *_section(at, section, edges, usual)]
     before = value.get("baseline")
     if before:
-        ran = len(before["passed"]) + len(before["red"])
-        lines += [
-            "",
-            f"baseline: {len(before['passed'])} of {count(ran, 'check')} pass at {shown(before['commit'])[:12]}",
-        ]
+        passed, ran = len(before["passed"]), len(before["passed"]) + len(before["red"])
+        verb = "passes" if ran == 1 else "pass"
+        lines += ["", f"baseline: {passed} of {count(ran, 'check')} {verb} at {shown(before['commit'])[:12]}"]
     if value.get("warnings"):
         lines += ["", count(len(value["warnings"]), "warning")]
     for warning in value.get("warnings", ()):
@@ -106,7 +104,7 @@ def _section(at: int, section: Value, edges: _Edges, usual: Checks | None) -> li
     phrases = [edges.phrase(ticket, at) for ticket in tickets]
     common = Counter(phrases).most_common(1)[0][0] if tickets else ""
     title = "  ".join(part for part in (shown(section.get("number")), shown(section.get("title"))) if part)
-    lines = [title + (f"  ({common})" if common else "")]
+    lines = [title + (f"  ({common})" if common else "")] if title or common else []
     width = max((len(_label(ticket)) for ticket in tickets), default=0)
     for ticket, phrase in zip(tickets, phrases, strict=True):
         box = "x" if ticket.get("done") else "-" if "skipped" in ticket.get("flags", ()) else " "

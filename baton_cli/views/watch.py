@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import signal
 import time
@@ -19,6 +20,7 @@ BEAT = 10.0  # seconds after which the ages are drawn again, and all is read aga
 # Another screen without cursor and without line wrap, and back again: the terminal is left as it was found.
 ENTER, LEAVE = "\x1b[?1049h\x1b[?25l\x1b[?7l", "\x1b[?7h\x1b[?25h\x1b[?1049l"
 TOGETHER = ("\x1b[?2026h", "\x1b[?2026l")  # a terminal that knows these shows what is between them at once
+_LENGTHS = re.compile(r"\b\d+ (?:s|min|h|d)\b(?: \d+ [mh]\b)?|[ ]+")  # as `words.span` writes them
 Size = tuple[int, int]  # columns, rows
 Draw = Callable[[Size], str]
 
@@ -47,8 +49,18 @@ def on_screen(draw: Draw, stamp: Callable[[], Any], wait: Callable[[float], None
     output.write(text)
 
 
-def as_stream(read: Callable[[], str], stamp: Callable[[], Any], wait: Callable[[float], None] = time.sleep) -> None:
-    """Print the answer now and after each change, for a pipe or a program, until Ctrl-C or until nobody reads."""
+def as_stream(
+    read: Callable[[], str],
+    stamp: Callable[[], Any],
+    wait: Callable[[float], None] = time.sleep,
+    *,
+    pages: bool = False,
+) -> None:
+    """Print the answer now and after each change, for a pipe or a program, until Ctrl-C or until nobody reads.
+
+    With `pages` it is a page for people: one that differs only in how long ago things were is not printed again, and
+    above each further one stands the time.
+    """
     stamped = stamp()
     said = read()
     output.write(said)
@@ -57,11 +69,18 @@ def as_stream(read: Callable[[], str], stamp: Callable[[], Any], wait: Callable[
             wait(POLL)
             if (now := stamp()) != stamped:
                 stamped = now
-                if (fresh := read()) != said:
-                    said = fresh
+                before, said = said, read()
+                if pages and _ageless(said) != _ageless(before):
+                    output.write(time.strftime("\n%Y-%m-%d %H:%M:%SZ\n", time.gmtime()) + said)
+                elif not pages and said != before:
                     output.write(said)
     except KeyboardInterrupt:
         return
+
+
+def _ageless(page: str) -> str:
+    """The page without lengths of time, and without the blanks that line it up."""
+    return _LENGTHS.sub(" ", page)
 
 
 def _drawn(draw: Draw, size: Size) -> str:

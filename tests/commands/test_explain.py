@@ -63,6 +63,30 @@ def test_what_a_ticket_waits_for_and_what_became_of_it(tmp_path: Path) -> None:
     assert [event["name"] for event in done["events"]].count("integrated") == 1
 
 
+def test_the_sign_is_the_one_that_status_shows(tmp_path: Path) -> None:
+    """Running, sealed, to be taken up again, waiting and finished: also where another ticket waits for it."""
+    plan = TASKS.replace("second stone\n  - verify: test -f never", "second stone")
+    world = make_world(tmp_path / "repo", plan + "- [ ] 2.3 Sweep (after 1.1, 1.2)\n")
+    first, second = hand_outs(world.actions())
+    world.work(first)
+    world.seal(first)
+    world.reconcile(second, "stopped")
+    seen = {}
+    for name in ("1.1", "1.2"):
+        status = baton(world.root, "status").stdout
+        (row,) = [line for line in status.splitlines() if f" {name}  " in line]
+        seen[name] = row.split()[0]
+        assert baton(world.root, "explain", name).stdout.startswith(f"{seen[name]} {name}  ")
+    assert seen == {"1.1": "◐", "1.2": "◐"}
+    waits = baton(world.root, "explain", "2.3").stdout
+    assert "  ◐ 1.1  Lay the first stone" in waits
+    assert "sealed, to be integrated" in waits
+    assert "to be taken up again" in waits
+    assert hand_outs(world.actions())[0]["ticket"] == "grow#1.2"
+    assert baton(world.root, "explain", "1.2").stdout.startswith("● 1.2  ")
+    assert baton(world.root, "explain", "1.1").stdout.startswith("✓ 1.1  ")
+
+
 def test_as_text(tmp_path: Path) -> None:
     world = stuck(tmp_path / "repo")
     text = baton(world.root, "explain", "2.1").stdout

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from tests import invariants
 from tests.conftest import run_git, write_files
-from tests.kit import World, baton, baton_json, hand_outs, kinds, make_world, only
+from tests.kit import World, baton, baton_json, hand_outs, kinds, make_world, only, seal_command
 
 
 @pytest.fixture
@@ -163,7 +164,7 @@ def test_a_green_baseline_and_a_skipped_ticket_are_said(world: World) -> None:
     head = run_git(world.root, "rev-parse", "HEAD")
     world.decide("1.2", "skip")
     told = baton(world.root, "plan", "grow", "--check").stdout
-    assert f"baseline: 1 of 1 check pass at {head[:12]}" in told.splitlines()
+    assert f"baseline: 1 of 1 check passes at {head[:12]}" in told.splitlines()
     assert "  [-] 1.2  Lay the second stone" in told.splitlines()
     assert baton_json(world.root, "plan", "grow", "--check")["baseline"] == {
         "commit": head, "passed": ["test -f README"], "red": [],
@@ -220,3 +221,103 @@ def test_copies_links_and_include_files_reach_the_worktree_and_no_commit(tmp_pat
     for folder in ("packets", "receipts", "logs"):
         for path in (world.project.state / folder).iterdir():
             assert b"TOKEN=1" not in path.read_bytes()
+
+
+def told(world: World, *words: str) -> list[str]:
+    done = baton(world.root, *words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_a_decision_says_what_is_so_now_and_what_comes_next(world: World) -> None:
+    first, second = hand_outs(world.actions())
+    stays, busy = "what was begun on it stays on ", "an agent may still be at work on it: what it does counts no longer"
+    assert told(world, "abandon", "1.1", "--why", "wrong way") == [
+        "1.1 is free again: the work on it is given up", stays + first["branch"], busy,
+        "next: it goes to the next session or drive",
+    ]  # fmt: skip
+    assert told(world, "retry", "1.2") == [
+        "1.2 begins its attempts anew, with the work that is there",
+        "notice: an agent of session s1 may be at work on it: its token and seal key count no longer",
+        "next: it goes to the next session or drive",
+    ]
+    assert told(world, "done", "1.2", "--why", "by hand") == [
+        "1.2 counts as done by hand, and its box is ticked", stays + second["branch"],
+        "next: the rest goes on with the next session or drive",
+    ]  # fmt: skip
+    assert told(world, "pause", "--why", "lunch") == [
+        "grow is paused: running work goes on, nothing more is handed out",
+        "next, when it may go on: baton resume grow",
+    ]
+    paused = told(world, "reopen", "1.2", "--why", "not quite")
+    assert paused[0] == "1.2 is open again, and its box is not ticked; what was merged for it stays merged"
+    assert paused[1].startswith("next: the change is paused: ")
+    assert paused[1].endswith(" resume grow")
+    assert told(world, "resume") == ["grow goes on with the next session or drive"]
+    assert told(world, "skip", "1.1", "--why", "no")[0] == "1.1 is left out of the change; its box stays as it is"
+    told(world, "skip", "2.1", "--why", "no")
+    assert told(world, "reopen", "2.1", "--why", "yes")[-1] == "next: it waits for 1.2"
+    told(world, "skip", "2.1", "--why", "no")
+    last = told(world, "skip", "1.2", "--why", "no")[-1]
+    assert last.startswith("next: every ticket is finished: ")
+    assert last.endswith(" land grow")
+    invariants.check(world)
+
+
+def test_an_operators_seal_says_who_merges_it(world: World) -> None:
+    action = hand_outs(world.actions(capacity=1))[0]
+    world.work(action)
+    done = baton(world.root, "seal", "--operator", "--why", "looked at it", cwd=Path(action["cwd"]))
+    assert re.fullmatch(
+        r"sealed grow#1\.1 at [0-9a-f]{12}\nnext: the next session or drive merges it\n", done.stdout
+    ), done.stdout
+    world.actions()
+    assert world.ticket("1.1")["status"] == "integrated"
+
+
+def test_the_only_change_need_not_be_named(world: World) -> None:
+    assert baton(world.root, "plan").stdout == baton(world.root, "plan", "grow").stdout
+    world.run_to_end()
+    assert told(world, "audit") == told(world, "audit", "grow")
+    assert told(world, "land")[0].startswith("grow is landed: ")
+    archive = world.root / "openspec" / "changes" / "archive" / "2026-11-29-grow"
+    archive.parent.mkdir()
+    world.tasks.parent.rename(archive)
+    assert told(world, "audit")[0].startswith("grow (archived in ")
+    none = "error: there is no change in openspec/changes\nhint: write one with OpenSpec\n"
+    for words in (("plan",), ("land",), ("pause", "--why", "x"), ("resume",), ("explain", "1.1")):
+        assert baton(world.root, *words).stderr == none, words
+    for name in ("birds", "bees"):
+        write_files(world.root, {f"openspec/changes/{name}/tasks.md": "- [ ] 1.1 Fly\n"})
+    several = "error: this project has 2 changes: bees, birds\nhint: name one of them, such as bees\n"
+    for words in (("plan",), ("audit",), ("land",), ("pause", "--why", "x"), ("resume",)):
+        done = baton(world.root, *words)
+        assert (done.returncode, done.stderr) == (2, several), words
+    assert baton(world.root, "plan", "bees", "--all").returncode == 2
+
+
+@pytest.mark.parametrize("verb", ["done", "skip", "reopen", "abandon", "pause"])
+def test_a_reason_is_required_and_help_says_so(world: World, verb: str) -> None:
+    assert re.search(r"--why W .*\[required\]", baton(world.root, verb, "--help").stdout)
+    done = baton(world.root, verb, "1.1" if verb != "pause" else "grow")
+    assert (done.returncode, done.stderr) == (
+        2, "error: this decision needs a reason\nhint: add --why 'the reason'\n",
+    )  # fmt: skip
+    assert world.status()["integration_branch"] is None, "nothing was begun before it was refused"
+
+
+def test_unittest_is_found_at_the_claim_and_runs_in_the_seal(tmp_path: Path) -> None:
+    case = (
+        "import unittest\nfrom words import hi\n\nclass Hi(unittest.TestCase):\n    def test_it(self):\n        hi()\n"
+    )
+    files = {"words.py": "def hi(): ...\n", "tests/test_words.py": case, ".gitignore": "__pycache__/\n"}
+    world = make_world(tmp_path / "project", "- [ ] 1.1 Say more\n", config=None, files=files)
+    action = hand_outs(world.actions())[0]
+    packet = json.loads(Path(action["packet"]).with_suffix(".json").read_text())
+    command = "python3 -m unittest discover -s tests"
+    assert [check["command"] for check in packet["checks"]] == [command]
+    assert baton_json(world.root, "init")["commands"] == [command]
+    world.work(action, {"words.py": "def hi(): raise KeyError\n"})
+    assert baton(Path(action["cwd"]), *seal_command(action)[-4:]).returncode == 1
+    world.work(action, {"words.py": "def hi(): return 1\n"})
+    assert world.seal(action)["state"] == "sealed"

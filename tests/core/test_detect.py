@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from baton_cli.core.detect import DETECT_FILES, Detected, detect
+from baton_cli.core.detect import DETECT_FILES, TEST_FILES, Detected, detect, telling_tests
 
 PLACEHOLDER = 'echo "Error: no test specified" && exit 1'
 
@@ -15,8 +15,13 @@ def package(test: str | None = "vitest", **more: object) -> str:
     return json.dumps({"scripts": {"test": test} if test is not None else {}, **more})
 
 
+def looked_at(name: str) -> list[str]:
+    folder, _, file = name.rpartition("/")
+    return telling_tests(f"{folder}/" if folder else "", [file])
+
+
 def found(files: dict[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    assert set(files) <= set(DETECT_FILES)
+    assert all(name in DETECT_FILES or name in looked_at(name) for name in files)
     result = detect(files)
     assert len(result.why) == len(result.commands)
     return result.commands, result.setup
@@ -56,6 +61,40 @@ def test_visible_tests_or_configuration_make_a_pytest_project(files: dict[str, s
 )
 def test_a_tests_folder_or_a_python_file_alone_is_not_enough(files: dict[str, str]) -> None:
     assert found(files) == ((), ())
+
+
+CASE = "import unittest\n\nclass Greeting(unittest.TestCase):\n    def test_it(self): ...\n"
+ALONE = "from unittest import IsolatedAsyncioTestCase, mock\nclass A(Mixin, IsolatedAsyncioTestCase):\n    pass\n"
+WITH_MOCK = "from unittest import mock\n\ndef test_it(): ...\n"
+DISCOVER = "python3 -m unittest discover"
+
+
+@pytest.mark.parametrize(
+    ("files", "command"),
+    [
+        ({"tests/": "", "tests/test_words.py": CASE}, f"{DISCOVER} -s tests"),
+        ({"tests/": "", "tests/test_words.py": CASE, "tests/__init__.py": ""}, DISCOVER),
+        ({"test/": "", "test/test_words.py": ALONE}, f"{DISCOVER} -s test"),
+        ({"test_words.py": CASE}, DISCOVER),
+        ({"pyproject.toml": "[project]\n", "tests/": "", "tests/tests.py": CASE}, f"{DISCOVER} -s tests"),
+        ({"pyproject.toml": "", "uv.lock": "", "test_words.py": CASE}, "uv run python -m unittest discover"),
+        # what speaks of pytest has the last word, and mocks alone say nothing
+        ({"pyproject.toml": "dev = ['pytest']\n", "tests/": "", "tests/test_words.py": CASE}, "python3 -m pytest -q"),
+        ({"tests/": "", "tests/conftest.py": "", "tests/test_words.py": CASE}, "python3 -m pytest -q"),
+        ({"tests/test_a.py": CASE, "tests/test_b.py": "import pytest\n"}, "python3 -m pytest -q"),
+        ({"setup.py": "", "tests/": "", "tests/test_words.py": WITH_MOCK}, "python3 -m pytest -q"),
+        ({"tests/": "", "tests/test_words.py": WITH_MOCK}, None),
+        ({"tests/": "", "tests/test_words.py": "from django.test import TestCase\nclass A(TestCase): ...\n"}, None),
+    ],
+)
+def test_a_project_without_pytest_is_tested_with_unittest(files: dict[str, str], command: str | None) -> None:
+    assert found(files)[0] == (() if command is None else (command,))
+
+
+def test_a_few_test_files_are_looked_at() -> None:
+    names = [*(f"test_{n:03}.py" for n in range(99)), "helper.py", "conftest.py", "__init__.py", "test.txt", "data"]
+    few = [f"tests/test_{n:03}.py" for n in range(TEST_FILES)]
+    assert telling_tests("tests/", names[::-1]) == [*few, "tests/conftest.py", "tests/__init__.py"]
 
 
 @pytest.mark.parametrize(

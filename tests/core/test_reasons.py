@@ -61,7 +61,7 @@ def test_a_long_chain_is_followed_to_its_end() -> None:
 def test_a_ready_ticket_says_what_else_stands_in_the_way() -> None:
     views = surveyed("- [ ] 1.1 a\n")
     paused = Change("grow", "main", "b" * 40, "baton/grow/integration", "c" * 40, "ada: look first", 0.0)
-    assert why(views, "1.1") == "is ready: the next `baton actions` can hand it out"
+    assert why(views, "1.1") == "is ready: it goes to the next session or drive"
     assert why(views, "1.1", paused) == "is ready: but the change is paused (ada: look first)"
     assert why(views, "1.1", slots={"used": 5, "limit": 5}) == (
         "is ready: but all 5 places of the project are taken (limits.parallel)"

@@ -238,7 +238,11 @@ def test_what_was_given_up_with_work_in_it_names_the_way_to_drop_it(tmp_path: Pa
     world.clock.seconds += 10_000
     said = why(clean(world), "1.1")
     assert said.startswith(f"it was given up, and {action['branch']} has commits that are not integrated")
-    subprocess.run(said.rpartition("if nobody wants it: ")[2], shell=True, cwd=world.root, check=True)
+    way = said.rpartition("if nobody wants it: ")[2]
+    assert way == f"git worktree remove {action['cwd']} && git branch -d {action['branch']}"
+    refused = subprocess.run(way, shell=True, cwd=world.root, capture_output=True, text=True)
+    assert "not fully merged" in refused.stderr  # git keeps what would be lost
+    run_git(world.root, "branch", "-D", action["branch"])
     assert not Path(action["cwd"]).exists()
     assert why(clean(world), "1.1") == ""
 
@@ -303,11 +307,55 @@ def test_with_the_store_gone_only_merged_heads_count(tmp_path: Path) -> None:
     for path in world.project.state.glob("queue.db*"):
         path.unlink()
     answer = clean(world)
-    assert "not know it" in why(answer, str(other))
+    assert why(answer, str(other)).startswith("Baton has no record of it; it has nothing of its own")
     assert other.exists()
     assert gone(answer, "worktree") == [str(place.with_name("ffffffff"))]
     assert not place.with_name("ffffffff").exists()
     assert run_git(world.root, "rev-parse", f"refs/heads/{BRANCH}")
+
+
+def test_what_the_record_does_not_know_is_kept_with_the_way_to_drop_it(tmp_path: Path) -> None:
+    """Worktrees with work, branches without a worktree, and the integration branch: nothing is passed over in silence."""
+    plan = "".join(f"- [ ] 1.{n} Lay stone {n}\n" for n in range(1, 5))
+    world = make_world(tmp_path / "project", plan)
+    merged, dirty, bare, lone = hand_outs(world.actions())
+    world.finish(merged)
+    write_files(Path(dirty["cwd"]), {"half.txt": "half\n"})
+    world.work(bare)
+    world.work(lone)
+    run_git(world.root, "worktree", "remove", lone["cwd"])
+    run_git(world.root, "branch", merged["branch"], f"{BRANCH}^2")
+    for path in world.project.state.glob("queue.db*"):
+        path.unlink()
+    before = everything(world.root)
+    clean(world, dry_run=True)
+    assert everything(world.root) == before
+    answer = clean(world)
+    assert gone(answer, "branch") == [merged["branch"]]
+    assert why(answer, dirty["cwd"]).startswith(
+        "Baton has no record of it, and it has files that are not committed (half.txt); if nobody wants it: "
+    )
+    assert "and it has commits that are on no other branch" in why(answer, bare["cwd"])
+    assert "and it has commits that are on no other branch" in why(answer, lone["branch"])
+    assert "the next session or drive of its change goes on with it" in why(answer, BRANCH)
+    for name in (dirty["cwd"], bare["cwd"], lone["branch"]):
+        way = why(answer, name).rpartition("if nobody wants it: ")[2]
+        assert way.startswith(("git worktree remove /", "git branch -d "))
+        assert subprocess.run(way, shell=True, cwd=world.root, capture_output=True).returncode
+        insisted = way.replace("remove", "remove --force").replace("-d", "-D").replace("&&", ";")
+        subprocess.run(insisted, shell=True, cwd=world.root, check=True)
+    assert [item["name"] for item in clean(world)["kept"]] == [BRANCH]
+    run_git(world.root, "merge", "-q", "--no-edit", BRANCH)
+    way = why(clean(world), BRANCH).rpartition("if the change is over: ")[2]
+    subprocess.run(way, shell=True, cwd=world.root, check=True)
+    assert clean(world)["kept"] == []
+
+
+def test_branches_that_are_of_no_change_here_are_nobodys_business(tmp_path: Path) -> None:
+    world, _place = left_behind(tmp_path / "project")
+    for name in ("baton/other/1.1-abcdef", "baton/mine", "grow/1.1-abcdef"):
+        run_git(world.root, "branch", name)
+    assert not [item for item in clean(world)["kept"] if item["name"] != BRANCH]
 
 
 def test_somebody_worked_in_batons_own_worktree(tmp_path: Path) -> None:

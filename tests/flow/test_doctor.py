@@ -44,7 +44,8 @@ def test_a_sound_project_is_well(world: World) -> None:
     told = baton(world.root, "doctor")
     assert told.returncode == 0
     assert "  ✓ git 2." in told.stdout
-    assert "queue.db is sound" in told.stdout
+    assert "  ✓ no lock is held\n  ✓ Baton's record .dsh/baton/queue.db is sound\n" in told.stdout
+    assert "  ✓ worktrees in .dsh/baton/worktrees, all in order: 1\n" in told.stdout
     assert "\nall is well\n" in told.stdout
     assert "does not prove that they check enough" in told.stdout
     assert "hostile worker" in told.stdout
@@ -54,6 +55,10 @@ def test_a_sound_project_is_well(world: World) -> None:
 def test_a_project_that_baton_never_ran_in_is_left_as_it_is(tmp_path: Path) -> None:
     world = make_world(tmp_path / "project")
     assert list(look(world.root, repair=True)) == ["no_store"]
+    assert (
+        "  · Baton has no record here yet: .dsh/baton/queue.db is made when it first runs\nall is well, 1 note\n"
+        in (baton(world.root, "doctor").stdout)
+    )
     assert not (world.root / ".dsh").exists()
     assert not (world.root / ".git" / "baton").exists()
 
@@ -108,7 +113,7 @@ SETTINGS: list[tuple[Callable[[World], object], str, str, str]] = [
     (lambda world: run_git(world.root, "config", "merge.odd.driver", "true"), "merge_driver", WARNING, "odd"),
     (lambda world: attributes(world, "*.bin filter=lfs -text\n"), "filter_missing", ERROR, "filter lfs"),
     (broken_filter, "filter_missing", ERROR, "no-such-program-anywhere"),
-    (lambda world: write_files(world.root, {".gitmodules": ""}), "submodules", WARNING, "empty in every worktree"),
+    (lambda world: write_files(world.root, {".gitmodules": ""}), "submodules", WARNING, "empty in the worktrees"),
     (nobody, "no_identity", NOTE, "no name and address"),
     (lambda world: write_files(world.root, {"baton.toml": "[verfy]\n"}), "bad_config", ERROR, "verfy"),
 ]
@@ -154,6 +159,7 @@ def test_a_folder_that_cannot_be_written(world: World, monkeypatch: pytest.Monke
 def test_a_state_folder_open_to_others_is_closed(world: World) -> None:
     world.project.state.chmod(0o755)
     assert look(world.root)["not_private"].level == WARNING
+    assert "closes" in look(world.root)["not_private"].fix
     assert look(world.root, repair=True)["not_private"].repaired
     assert look(world.root) == {}
     assert world.project.state.stat().st_mode & 0o777 == 0o700
@@ -185,7 +191,10 @@ def test_a_lock_that_is_held_and_one_whose_holder_died(world: World, dead: int) 
     assert f"process {os.getpid()}" in found.message
     assert "s7" in found.message
     path.write_text(json.dumps({"pid": dead, "start_time": 1, "host": "here", "session": "", "since": "then"}))
-    assert f"process {dead}, which is dead" in look(world.root)["lock_of_dead"].message
+    assert look(world.root)["lock_of_dead"].message == (
+        f"process {dead} died while it held the integration lock: the next call takes that over"
+    )
+    assert "no lock is held" not in baton(world.root, "doctor").stdout
     path.write_bytes(b"garbage")
     assert look(world.root) == {}
     path.unlink()
@@ -244,6 +253,11 @@ def test_with_the_store_gone_the_worktrees_with_work_are_listed(world: World) ->
     assert set(found) == {"no_store", "orphaned_worktree"}
     assert "work.txt" in found["orphaned_worktree"].message
     assert "baton/grow/1.2-" in found["orphaned_worktree"].message
+    assert found["no_store"].level == WARNING
+    assert found["no_store"].fix.startswith("put the file back")
+    told = baton(world.root, "doctor").stdout
+    assert "  ! Baton's record .dsh/baton/queue.db is gone, and worktrees from before are there\n" in told
+    assert told.count("worktrees in") == 0, "what is listed one by one is not counted once more"
     assert (place / "work.txt").exists()
 
 
@@ -265,6 +279,7 @@ def test_a_moved_project_is_linked_again(world: World, tmp_path: Path) -> None:
     found = look(moved.root)
     assert found["worktree_moved"].level == ERROR
     assert found["project_moved"].level == WARNING
+    assert found["project_moved"].fix.endswith(f"--project {moved.root}")
     mended = look(moved.root, repair=True)
     assert mended["worktree_moved"].repaired
     assert set(look(moved.root)) == {"project_moved"}
@@ -290,7 +305,7 @@ def test_a_deleted_worktree_of_open_work_comes_back_by_itself(world: World) -> N
 def test_a_deleted_worktree_of_nobody_is_taken_off_the_list(world: World) -> None:
     place = world.project.worktrees / "grow" / "ffffffff"
     run_git(world.root, "worktree", "add", "-q", "-b", "extra", str(place))
-    assert "not in the store" in look(world.root)["orphaned_worktree"].message
+    assert "no record of" in look(world.root)["orphaned_worktree"].message
     shutil.rmtree(place)
     assert look(world.root)["worktree_gone"].level == WARNING
     assert look(world.root, repair=True)["worktree_gone"].repaired
@@ -343,7 +358,7 @@ def test_commits_of_ours_that_were_not_recorded_are_no_fault(world: World) -> No
     connection.close()
     found = look(world.root)["unrecorded"]
     assert found.level == NOTE
-    assert "1 commits" in found.message
+    assert found.message == f"commits on {BRANCH} that the next call records: 1"
 
 
 def test_a_head_that_is_missing(world: World) -> None:

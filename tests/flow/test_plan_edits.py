@@ -466,9 +466,24 @@ def test_many_fates_are_counted_and_all_in_the_log(tmp_path: Path) -> None:
     world.actions(capacity=1)
     world.tasks.write_text("## 1. S\n" + "".join(f"- [ ] 1.{n + 1} {row}\n" for n, row in enumerate(rows)))
     answer = world.actions(capacity=1)
-    assert answer["notices"][-1] == "and 6 more: see `baton log`"
+    assert "grow#1.0 is now grow#1.1 (Carry the stone number 0 home); grow#1.1 is now grow#1.2" in answer["notices"][0]
+    assert answer["notices"][0].endswith("grow#1.3 (Carry the stone number 2 home) and 9 more")
     assert len(json.dumps(answer, ensure_ascii=False)) < 8000
     assert all(f"grow#1.{n} is now grow#1.{n + 1}" in history(world) for n in range(12))
+
+
+def test_a_notice_for_each_kind_of_fate_names_three_tickets_with_their_titles(tmp_path: Path) -> None:
+    rows = [f"- [ ] 1.{n} Carry the stone number {n} all the way up to the house\n" for n in range(1, 9)]
+    world = make_world(tmp_path / "p", "## 1. S\n" + "".join(rows))
+    world.actions(capacity=1)
+    world.tasks.write_text(f"## 1. S\n{rows[0]}- [ ] 1.2 Paint it in **blue**\n")
+    assert world.actions(capacity=1)["notices"] == [
+        "grow#1.2 is new (Paint it in blue)",
+        "grow#1.2 was removed (Carry the stone number 2 all the way up…); "
+        "grow#1.3 was removed (Carry the stone number 3 all the way up…); "
+        "grow#1.4 was removed (Carry the stone number 4 all the way up…) and 4 more",
+    ]
+    assert all(f"grow#1.{n} was removed (Carry the stone number {n}" in history(world) for n in range(2, 9))
 
 
 # -- ticked and un-ticked by hand -----------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 from baton_cli import context as contexts
 from baton_cli.finisher import Finisher
 from tests.conftest import run_git, write_files
-from tests.kit import World, baton, hand_outs, make_world, names
+from tests.kit import World, baton, baton_json, hand_outs, make_world, names
 
 PLAN = """\
 ## 1. Ground
@@ -73,6 +73,9 @@ def test_a_clone_of_landed_work_shows_what_finished_each_ticket(tmp_path: Path) 
         "1.1": "integrated", "1.2": "attested", "1.3": "skipped", "2.1": "integrated", "2.2": "integrated",
         "3.1": "integrated",
     }  # fmt: skip
+    explained = baton_json(world.root, "explain", "grow#1.1")
+    assert explained["receipt"]["checks"][0]["exit_code"] == 0
+    assert baton_json(world.root, "explain", "grow#1.3")["receipt"] is None
     evidence = world.ticket("1.3")["evidence"]
     assert (evidence["why"], bool(evidence["who"]), len(evidence["commit"])) == ("not wanted", True, 40)
     assert world.ticket("1.1")["evidence"]["at"] > "2020"

@@ -55,7 +55,7 @@ class Reader(HTMLParser):
 
 def columns(page: str) -> dict[str, list[str]]:
     """Column -> the keys of its cards."""
-    found = re.findall(r'<section class="column".*?</section>', page, re.DOTALL)
+    found = re.findall(r'<section class="column.*?</section>', page, re.DOTALL)
     names = [re.search(r"<h3[^>]*>(.*?) <span", part) for part in found]
     return {name.group(1): re.findall(r"<b>(.*?)</b>", part) for name, part in zip(names, found, strict=True) if name}
 
@@ -88,7 +88,7 @@ def test_a_card_says_who_since_when_and_what_for() -> None:
         "last sign 2026-09-21 14:12", "",
     ]  # fmt: skip
     assert "sealed, to be integrated\nattempt 1, child-91aa" in card(page, "3.3")
-    assert "exhausted after 3 attempts" in card(page, "3.2")
+    assert "exhausted after attempt 3" in card(page, "3.2")
     assert "`pytest -q` exited with 1 (log logs/3.2-3.log)" in card(page, "3.2")
     assert "waits for the others (3.2 exhausted)" in card(page, "3.5")
     digest = hashlib.sha256(b"add-dark-mode#1.1").hexdigest()
@@ -153,6 +153,29 @@ def test_a_finished_change_says_what_comes_next() -> None:
     assert "baton land" not in board_page(
         overview(finished | {"archived": "2026-11-29-add-dark-mode"}, dark_mode(name="o"))
     )
+
+
+def test_a_change_finished_elsewhere_shows_the_receipts_of_its_merges() -> None:
+    """As in a clone: nothing is recorded here, and the merge commits carry the receipts."""
+    first = integrated("1.1", "a")
+    del first["assignment"]
+    digest = first["proof"]["digest"]
+    page = board_page(overview(change(section("1", "A", first), started=False)))
+    assert f"Receipt {digest[:12]}digest: {digest}\nsealed: 2026-11-29 22:45\ncommit: " in card(page, "1.1")
+    assert f"merged as: {digest[::-1][:40]}, whose message holds this receipt\n" in card(page, "1.1")
+    assert "1 of 1 tickets done, complete" in page
+    assert "not started" not in page
+    half = change(section("1", "A", first, ticket("1.2", "b", "ready")), started=False)
+    assert "not started here" in Reader(board_page(overview(half))).text
+    fresh = change(section("1", "A", ticket("1.2", "b", "ready")), started=False)
+    assert '<p class="dim">not started</p>' in board_page(overview(fresh))
+
+
+def test_an_empty_column_is_marked_to_be_narrow() -> None:
+    page = board_page(overview(change(section("1", "A", ticket("1.1", "a", "ready")))))
+    found = re.findall(r'<section class="column( empty)?" id="(column\d)"', page)
+    assert found == [(" empty", "column0"), ("", "column1"), *((" empty", f"column{at}") for at in (2, 3, 4))]
+    assert "nothing" not in Reader(page).text
 
 
 def test_no_change_at_all() -> None:

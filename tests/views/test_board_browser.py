@@ -62,6 +62,21 @@ def test_on_a_phone_nothing_sticks_out(page: str, tmp_path: Path) -> None:
     assert found == {"width": PHONE, "scroll": PHONE, "out": [], "stacked": True}
 
 
+def test_an_empty_column_takes_no_room(tmp_path: Path) -> None:
+    page = board_page(overview(change(section("1", "A", *(ticket(f"1.{n}", "Step", "ready") for n in range(4))))))
+    script = """
+    const places = [...page.querySelectorAll('.column')].map(one => one.getBoundingClientRect());
+    return {wide: places.map(one => Math.round(one.width)), out: page.documentElement.scrollWidth};
+    """
+    found = browser.asked(page, script, tmp_path)
+    assert [at for at, width in enumerate(found["wide"]) if width < 60] == [0, 2, 3, 4]
+    assert found["wide"][1] > 900
+    (tmp_path / "small").mkdir()
+    small = browser.asked(page, script, tmp_path / "small", frame=PHONE)
+    assert len(set(small["wide"])) == 1, "on a phone all are of one width, one above the other"
+    assert small["out"] == PHONE
+
+
 def test_by_keyboard(page: str, tmp_path: Path) -> None:
     """All that can be used can be reached, shows where the focus is, and works."""
     script = """

@@ -28,7 +28,7 @@ def words(svg: str) -> str:
 def test_the_queue_view_becomes_a_picture() -> None:
     text = queue_view(status(dark_mode()), now=NOW, colour=True, width=100, unicode=True)
     svg = pictures().queue_svg(text, "baton status", 100)
-    assert "exhausted after 3 attempts" in words(svg)
+    assert "exhausted after attempt 3" in words(svg)
     assert "@font-face" not in svg
     assert re.findall(r"https?://[^\"'\s)]+", svg) == ["http://www.w3.org/2000/svg"]
 

@@ -173,6 +173,12 @@ def test_plan() -> None:
     assert "\n  line 11: 2.4 reads like a check" in warned
 
 
+def test_a_plan_without_sections_has_no_empty_heading() -> None:
+    text = plan_text(plan_value(b"- [ ] 1.1 Lay it\n"))
+    assert "\n\n  [ ] 1.1  Lay it\n" in text
+    assert "\n\n\n" not in text
+
+
 def test_plan_of_many_edges_stays_short() -> None:
     lines = [f"- [ ] 1.{n} Do step {n}" for n in range(1, 400)] + ["## 2. Then"]
     names = ", ".join(f"1.{n}" for n in range(1, 200))
@@ -235,7 +241,7 @@ def test_init() -> None:
         "why": ["package.json"],
     }
     assert init_text(value) == (
-        "wrote /p/baton.toml\nchecks\n  npm test  (package.json)\nset-up of each worktree\n  npm ci\nnext: baton plan CHANGE\n"
+        "wrote /p/baton.toml\nchecks\n  npm test  (package.json)\nset-up of each worktree\n  npm ci\nnext: baton plan\n"
     )
     told = init_text(
         value | {"ignore": [{"tool": "eslint", "where": "eslint.config.js", "line": '{ ignores: [".dsh/**"] }'}]}

@@ -13,6 +13,7 @@ import pytest
 
 from baton_cli.errors import BatonError
 from baton_cli.views import watch
+from baton_cli.views.words import span
 
 
 class Terminal:
@@ -202,6 +203,24 @@ def test_a_stream_says_each_change_once(capsys: pytest.CaptureFixture[str]) -> N
     ]
     watch.as_stream(lambda: str(state["text"]), lambda: state["stamp"], waits(*steps, lambda: None))
     assert capsys.readouterr().out == "one\ntwo\nthree\n"
+
+
+def page(name: str, since: float, sign: float, lease: float, *, state: str = "running") -> str:
+    """Rows as `status` shows them."""
+    ages = f"{span(since)}, last sign {span(sign)} ago  lease {span(lease)}"
+    return f"grow  0 of 2 tickets done\n\n  ● 1.1  {name:<20}  {state}  agent-1  attempt 1  {ages}\n"
+
+
+def test_a_page_in_a_pipe_is_said_again_only_when_more_than_its_ages_differ(capsys: pytest.CaptureFixture[str]) -> None:
+    pages = [
+        page("Lay the first stone", 8, 2, 7000), page("Lay the first stone", 12, 6, 6900),
+        page("Lay the first stone", 720, 1, 7200), page("Lay the first stone", 6480, 60, 90000),
+        page("Lay the first stone", 6500, 60, 90000, state="sealed"), page("Lay a second stone", 6600, 60, 90000),
+    ]  # fmt: skip
+    left, stamps = iter(pages), iter(range(99))
+    watch.as_stream(lambda: next(left), lambda: next(stamps), waits(*[lambda: None] * 5), pages=True)
+    shown = re.split(r"\n\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ\n", capsys.readouterr().out)
+    assert shown == [pages[0], pages[4], pages[5]]
 
 
 def test_the_stamp_differs_after_every_change(tmp_path: Path) -> None:

@@ -97,8 +97,8 @@ def _moved(change: Change, commit: str, why: str) -> BatonError:
     return BatonError(
         "integration_moved",
         f"{change.integration_branch} was moved to {commit[:12]}, which is not Baton's: {why}",
-        f"git update-ref {change.integration_ref} {change.integration_head} puts it back (your commits stay in its reflog)"
-        "; then call again",
+        f"git branch kept-{commit[:8]} {change.integration_branch} keeps that, then git update-ref"
+        f" {change.integration_ref} {change.integration_head} puts Baton's back; then call again",
     )
 
 

@@ -33,8 +33,8 @@ def settings(project: Project, config: Config) -> Iterator[Finding]:
         yield Finding(
             NOTE,
             "hooks",
-            f"this repository has hooks ({', '.join(found[:5])}): Baton's own git calls run none, an agent's commit does",
-            "see that they work in a fresh worktree, where nothing is installed before [worktree] setup",
+            f"this repository has hooks ({', '.join(found[:5])}): agents' commits run them, Baton's own git calls do not",
+            "see that they work in a new worktree, where only [worktree] setup has installed anything",
         )
     if (inspect.setting(place, "core.fsmonitor") or "false") not in ("false", "0"):
         yield Finding(NOTE, "fsmonitor", "core.fsmonitor is on: Baton switches it off for its own calls")
@@ -44,7 +44,7 @@ def settings(project: Project, config: Config) -> Iterator[Finding]:
             WARNING,
             "merge_driver",
             f"custom merge drivers ({', '.join(drivers[:5])}) are configured, and Baton runs none",
-            "a merge that needs one is named by its ticket: merge in that ticket's worktree by hand, then seal",
+            "where a merge needs one, `baton status` says so at its ticket: merge in its worktree by hand, then seal",
         )
     for name, missing in inspect.filters(place).items():
         if missing is not None:
@@ -54,7 +54,7 @@ def settings(project: Project, config: Config) -> Iterator[Finding]:
         yield Finding(
             WARNING,
             "submodules",
-            "there are submodules, and they are empty in every worktree",
+            "there are submodules, and they stay empty in the worktrees that agents get",
             'add "git submodule update --init" to [worktree] setup in baton.toml, if the checks need them',
         )
     if not (inspect.setting(place, "user.email") and inspect.setting(place, "user.name")):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from baton_cli.context import Context
@@ -10,8 +12,14 @@ from baton_cli.core import detect, ignores
 
 
 def detected(root: Path) -> detect.Detected:
-    """Checks and set-up as the files at the project root suggest them."""
-    return detect.detect(_texts(root, detect.DETECT_FILES))
+    """Checks and set-up as the files at the project root, and the first few tests, suggest them."""
+    return detect.detect(_texts(root, [*detect.DETECT_FILES, *_tests(root)]))
+
+
+def _tests(root: Path) -> Iterator[str]:
+    for folder in detect.TEST_FOLDERS:
+        with contextlib.suppress(OSError):
+            yield from detect.telling_tests(folder, os.listdir(root / folder))
 
 
 def to_ignore(root: Path) -> tuple[ignores.Ignore, ...]:

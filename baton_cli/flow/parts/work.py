@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from baton_cli.context import Context
 from baton_cli.core.actions import iso
-from baton_cli.core.frontier import TicketView
+from baton_cli.core.frontier import FINISHED, TicketView
 from baton_cli.core.lifecycle import Assignment, State
 from baton_cli.errors import BatonError
 from baton_cli.store import assignments
@@ -30,11 +31,11 @@ def busy(context: Context, assignment: Assignment) -> dict[str, str] | None:
     return {"with": with_it, "since": str(found.get("since"))}
 
 
-def behind(context: Context, view: TicketView) -> Assignment | None:
-    """The assignment of a ticket: the open one, or the one that finished it."""
-    if view.assignment is not None or view.completion is None or view.completion.assignment_id is None:
+def behind(view: TicketView, find: Callable[[str], Assignment | None]) -> Assignment | None:
+    """The assignment of a ticket: the open one, or the one that finished it, which `find` gives by its id."""
+    if view.assignment is not None or view.status not in FINISHED or view.completion is None:
         return view.assignment
-    found = assignments.find(context.store, view.completion.assignment_id)
+    found = find(view.completion.assignment_id) if view.completion.assignment_id else None
     return found if found is not None and found.state is State.INTEGRATED else None
 
 
@@ -80,3 +81,23 @@ def receipt_value(digest: str, body: bytes | None) -> dict[str, Any] | None:
         }
     except (BatonError, LookupError, TypeError, AttributeError):
         return None
+
+
+def carried(context: Context, commits: Iterable[str]) -> dict[str, Any]:
+    """What the receipts say that merge commits of ours carry, by commit: for work that this store does not know."""
+    wanted = sorted(set(commits))
+    if not wanted:
+        return {}
+    from baton_cli.core import canonical, integration
+    from baton_cli.git import history  # most looks ask git nothing
+
+    try:
+        told = history.mentioning(context.project.repository, wanted, "Baton-Receipt: ")
+    except BatonError:
+        return {}  # a view without these receipts is better than none
+    found = {}
+    for commit in told:
+        evidence = integration.read_message(commit.message) if commit.oid in wanted else None
+        if evidence is not None and evidence.receipt is not None and evidence.receipt_digest is not None:
+            found[commit.oid] = receipt_value(evidence.receipt_digest, canonical.encode(evidence.receipt))
+    return found

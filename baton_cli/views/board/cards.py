@@ -10,7 +10,7 @@ from baton_cli.output import escape
 from baton_cli.views.grid import DONE
 from baton_cli.views.queue_now import standing
 from baton_cli.views.queue_plan import Waits
-from baton_cli.views.words import count, joined, plain, prose, short, shown
+from baton_cli.views.words import joined, plain, prose, short, shown
 
 Ticket = Mapping[str, Any]
 
@@ -76,7 +76,7 @@ def _card(ticket: Ticket, tag: Tag, name: str, waits: Waits) -> Card:
         state=_state(ticket, held),
         tone=_tone(status, held),
         lines="\n".join(line for line in _lines(ticket, held, waits) if line),
-        receipt=shown(held.get("receipt"))[:12],
+        receipt=_digest(ticket, held)[:12],
         facts="\n".join(f"{name}: {text}" for name, text in _facts(ticket, held)),
     )
 
@@ -93,7 +93,7 @@ def _state(ticket: Ticket, held: Mapping[str, Any]) -> str:
         return "running" if held.get("state") == "claimed" else standing(held)
     if status == "blocked":
         reason = plain(ticket.get("reason"))
-        return f"exhausted after {count(held['attempt'], 'attempt')}" if reason == "exhausted" and held else reason
+        return f"exhausted after attempt {held['attempt']}" if reason == "exhausted" and held else reason
     return FINISHED.get(status, "")
 
 
@@ -117,17 +117,22 @@ def _lines(ticket: Ticket, held: Mapping[str, Any], waits: Waits) -> Iterator[st
         yield prose(held.get("detail"))
 
 
+def _digest(ticket: Ticket, held: Mapping[str, Any]) -> str:
+    """The receipt's name: of the work that is recorded here, or of what its merge commit carries."""
+    return shown(held.get("receipt") or (ticket.get("proof") or {}).get("digest"))
+
+
 def _facts(ticket: Ticket, held: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The receipt behind a card, as `baton receipt show` has it."""
-    if not held.get("receipt"):
+    digest, proof = _digest(ticket, held), ticket.get("proof")
+    if not digest:
         return []
-    proof = ticket.get("proof")
-    facts = [("digest", shown(held["receipt"])), ("assignment", shown(held["id"]))]
+    facts = [("digest", digest), *([("assignment", shown(held["id"]))] if held else [])]
     if not proof:
         return [*facts, ("note", "the store no longer has it as it was recorded")]
     merged = (ticket.get("evidence") or {}).get("commit")
     facts += [("sealed", moment(proof["sealed_at"])), ("commit", shown(proof["head"]))]
-    facts += [("merged as", shown(merged))] if merged else []
+    facts += [("merged as", shown(merged) + ("" if held else ", whose message holds this receipt"))] if merged else []
     for check in proof["checks"]:
         took = check.get("duration")
         seconds = f", {took:.1f} s" if isinstance(took, (int, float)) else ""

@@ -165,12 +165,19 @@ def _summary(change: Mapping[str, Any], tag: Tag) -> Summary:
     branch = shown(change.get("integration_branch"))
     head = shown(change.get("integration_head"))[:7]
     target = shown(change.get("target_branch"))
-    place = f"{branch} {head}" + (f", for {target}" if target else "") if branch else "not started"
+    place = f"{branch} {head}" + (f", for {target}" if target else "") if branch else _elsewhere(change, done)
     state = "paused" if change.get("paused") is not None else str(change["state"])
     land = landing(change) if change["state"] == "complete" and total and not change.get("archived") else ""
     return Summary(
         tag, total, done, tuple(parts), place, state, graph_of(change["sections"]), shown(change.get("archived")), land
     )
+
+
+def _elsewhere(change: Mapping[str, Any], done: int) -> str:
+    """What is said of a change that has no branch here: in a clone, what is finished was finished elsewhere."""
+    if change["state"] == "complete":
+        return ""
+    return "not started here" if done else "not started"
 
 
 def _stops(change: Mapping[str, Any], tag: Tag, named: Mapping[tuple[int, str], str]) -> Iterator[Stop]:
