@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NamedTuple, NoReturn
 
 from baton_cli.core.patterns import late
 from baton_cli.errors import BatonError
@@ -23,8 +22,7 @@ _DURATION = late(r"(?:(\d{1,9})h)?\s*(?:(\d{1,9})m)?\s*(?:(\d{1,9})s)?")
 _BAD_REF = late(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|(?:^|/)(?:\.|-|/|$)|\.lock(?:/|$)|\.$|^@$")
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
+class Config(NamedTuple):
     """The settings of one project. Times are in seconds; None is "not set", an empty tuple "explicitly nothing"."""
 
     verify: tuple[str, ...] | None = None

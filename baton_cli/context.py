@@ -10,8 +10,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from baton_cli import config as configuration
 from baton_cli import private
@@ -21,8 +21,7 @@ from baton_cli.project import Project
 from baton_cli.store.db import Store, open_store, open_to_look
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(NamedTuple):
     """The surroundings of one call. `clock` gives seconds since the epoch; `progress` hears of slow steps."""
 
     project: Project
@@ -30,7 +29,7 @@ class Context:
     store: Store
     clock: Callable[[], float] = time.time
     command: tuple[str, ...] = ()
-    progress: Callable[[str], None] = field(default=lambda _text: None)
+    progress: Callable[[str], None] = lambda _text: None
 
     def now(self) -> float:
         """The time, in seconds since the epoch."""

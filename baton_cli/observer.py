@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +58,7 @@ class Observer:
         """
         from baton_cli.flow import overview
 
-        context = replace(self.context, command=("baton",))
+        context = self.context._replace(command=("baton",))
         changes: list[dict[str, Any]] = []
         folders = projects.archived(context.project) if archived else ()
         for name, folder in [

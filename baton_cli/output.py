@@ -9,11 +9,13 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TextIO
 
+from baton_cli.core.patterns import late
 from baton_cli.errors import BatonError
 
 # Not printable or not what they seem: C0 and C1 controls (terminal escapes begin with one), line and paragraph
 # separators, marks that reorder or hide text, and the halves of surrogate pairs that stand for undecodable bytes.
-_UNSAFE = re.compile(
+# (None of them is printable as Python understands it, which is the quicker question.)
+_UNSAFE = late(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -33,13 +35,13 @@ def _visible(match: re.Match[str]) -> str:
 
 def escape(text: str) -> str:
     """The text on one line with everything that could act on a terminal, or deceive its reader, shown as an escape."""
-    return _UNSAFE.sub(_visible, text)
+    return text if text.isprintable() else _UNSAFE.sub(_visible, text)
 
 
 def to_json(value: Mapping[str, Any] | Sequence[Any]) -> str:
     """One line of JSON, keys in the order given. Unsafe characters are \\u escapes, so it may be shown as it is."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return _UNSAFE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+    return text if text.isprintable() else _UNSAFE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
 
 def write(text: str, stream: TextIO | None = None) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 import stat
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from baton_cli import private, repository
 from baton_cli.core.patterns import late
@@ -23,8 +23,7 @@ _FOLDERS = ("packets", "receipts", "logs", "worktrees", "locks", private.SCRATCH
 _DIGEST = late(r"(?<![0-9a-f])[0-9a-f]{8}(?![0-9a-f])")
 
 
-@dataclass(frozen=True, slots=True)
-class Project:
+class Project(NamedTuple):
     """One OpenSpec project in one repository; the same value from every sub-folder and every worktree of it."""
 
     root: Path  # holds openspec/

@@ -11,8 +11,8 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from baton_cli.core.patterns import late
 from baton_cli.errors import BatonError
@@ -21,8 +21,7 @@ STATE = ".dsh/baton"
 _CORE = late(r"^\s*\[core\]\s*$(.*?)(?=^\s*\[|\Z)", re.M | re.S | re.I)
 
 
-@dataclass(frozen=True, slots=True)
-class Checkout:
+class Checkout(NamedTuple):
     """One working tree: its top folder and the git folder that all worktrees of the repository share."""
 
     top: Path

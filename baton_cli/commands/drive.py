@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -50,7 +49,7 @@ def drive(
     def text() -> str:
         typed = context.typed(context.launcher())
         with cli.observer(place.root) as looks:
-            looks.context = replace(looks.context, command=typed)
+            looks.context = looks.context._replace(command=typed)
             shown = looks.status(change)["changes"][0] if answer["state"] == "blocked" else None
         return ending(answer, shown, shlex.join(typed))
 

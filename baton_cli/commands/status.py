@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -38,7 +37,7 @@ def status(
 def _read(change: str | None, project: Any, json: bool = False) -> tuple[dict[str, Any], float]:
     with cli.observer(project) as looks:
         if not json:
-            looks.context = replace(looks.context, command=context.typed(looks.context.command))
+            looks.context = looks.context._replace(command=context.typed(looks.context.command))
         return looks.status(change), looks.context.now()
 
 

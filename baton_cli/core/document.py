@@ -1,12 +1,10 @@
 """What a tasks.md says, as values. `tasks.parse` makes them.
 
-`Box`, `Bullet` and `Ticket` are named tuples: a frozen dataclass takes four times as long to make, and a plan is read
-at every command.
+They are named tuples: a frozen dataclass takes four times as long to make, and a plan is read at every command.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from typing import NamedTuple
@@ -76,11 +74,9 @@ class Ticket(_TicketLines):
         return self.box.done and all(box.done for box in self.checklist)
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(NamedTuple):
     """One `##` group, with or without tasks. The implicit one (line 0) holds tasks that stand before any heading."""
 
-    index: int
     number: str | None
     title: str
     line: int

@@ -132,13 +132,15 @@ class _Matcher:
         of_ticket: Callable[[Ticket], Hashable],
     ) -> list[tuple[list[int], list[int]]]:
         """What is left of both, grouped by equal values; only groups that have members on both sides."""
+        found: defaultdict[Hashable, list[int]] = defaultdict(list)
+        for index in self.left(indices):
+            found[of_known(self.known[index])].append(index)
+        if not found:
+            return []
         places: defaultdict[Hashable, list[int]] = defaultdict(list)
         for ticket in self.tickets:
             if self.found[ticket.position] is None:
                 places[of_ticket(ticket)].append(ticket.position)
-        found: defaultdict[Hashable, list[int]] = defaultdict(list)
-        for index in self.left(indices):
-            found[of_known(self.known[index])].append(index)
         return [(members, places[value]) for value, members in found.items() if value in places]
 
     def same_text(self, indices: Sequence[int]) -> None:
@@ -171,6 +173,8 @@ class _Matcher:
 
     def same_text_again(self, present: Sequence[int], absent: Sequence[int]) -> None:
         """Step 4: texts that are back, unless a present ticket still has a claim on them, or they were ambiguous."""
+        if not absent:
+            return
         claimed = {self.known[index].fingerprint for index in self.left(present)}
         claimed |= {one.fingerprint for one in self.known if one.stands_in}
         wanted = {
@@ -178,7 +182,7 @@ class _Matcher:
             for ticket in self.tickets
             if self.found[ticket.position] is None and ticket.fingerprint not in claimed
         }
-        if not wanted or not absent:
+        if not wanted:
             return
         ids = {(one.fingerprint, one.id) for one in self.tickets if one.id is not None}
         titles = {(one.fingerprint, self.title(one)) for one in self.tickets}

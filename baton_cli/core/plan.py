@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from baton_cli.core import wording
@@ -31,18 +31,20 @@ class PlannedTicket(NamedTuple):
     flags: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """All tickets in plan order, and what a person should look at."""
-
+class _PlanParts(NamedTuple):
     change: str
     document: Document
     tickets: tuple[PlannedTicket, ...]
     warnings: tuple[PlanWarning, ...]
-    by_key: dict[str, PlannedTicket] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "by_key", {planned.key: planned for planned in self.tickets})
+
+class Plan(_PlanParts):
+    """All tickets in plan order, and what a person should look at."""
+
+    @cached_property
+    def by_key(self) -> dict[str, PlannedTicket]:
+        """The tickets by their keys."""
+        return {planned.key: planned for planned in self.tickets}
 
     @property
     def guessed(self) -> tuple[str, ...]:

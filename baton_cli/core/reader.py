@@ -171,10 +171,10 @@ class Reader:
         self._open, self._limit, self._direct = False, _NEVER, _NEVER
 
     def _close_section(self) -> None:
-        index, bullets = len(self.sections), tuple(self._leading)
+        bullets = tuple(self._leading)
         self._leading.clear()
         if self._heading is not None:
             number, title, line = self._heading
-            self.sections.append(Section(index, number, title, line, bullets, implicit=False))
+            self.sections.append(Section(number, title, line, bullets, implicit=False))
         elif self.heads:
-            self.sections.append(Section(index, None, "", 0, bullets, implicit=True))
+            self.sections.append(Section(None, "", 0, bullets, implicit=True))

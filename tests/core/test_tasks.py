@@ -145,11 +145,11 @@ def test_long_hostile_lines_take_linear_time() -> None:
 
 def test_sections_have_labels_for_numbers_and_file_order_for_order() -> None:
     document = read("# Plan\n## 0. Zero\n- [ ] a\n## Phase A\n- [ ] b\n   ## 7.  **Seven** ##\n- [ ] c\n##\n- [ ] d\n")
-    assert [(one.index, one.number, one.title, one.line) for one in document.sections] == [
-        (0, "0", "Zero", 2),
-        (1, None, "Phase A", 4),
-        (2, "7", "Seven", 6),
-        (3, None, "", 8),
+    assert [(one.number, one.title, one.line) for one in document.sections] == [
+        ("0", "Zero", 2),
+        (None, "Phase A", 4),
+        ("7", "Seven", 6),
+        (None, "", 8),
     ]
     assert [ticket.section for ticket in document.tickets] == [0, 1, 2, 3]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from baton_cli.context import Context
 from baton_cli.core.facts import Completion, Revision
@@ -14,8 +14,7 @@ from baton_cli.store import assignments
 from baton_cli.store import plans as store_plans
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(NamedTuple):
     """A change as it stands: its folder, its plan, and which stored ticket each key is.
 
     `unsure` are the stored tickets that an ambiguous one may be, `came` the facts that came with the repository while
@@ -53,4 +52,4 @@ def refreshed(loaded: Loaded, document: Document) -> Loaded:
     tickets = tuple(
         planned._replace(ticket=document.tickets[planned.ticket.position]) for planned in loaded.plan.tickets
     )
-    return replace(loaded, plan=replace(loaded.plan, document=document, tickets=tickets))
+    return loaded._replace(plan=loaded.plan._replace(document=document, tickets=tickets))

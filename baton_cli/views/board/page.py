@@ -6,6 +6,7 @@ import base64
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,7 @@ def board_page(value: Mapping[str, Any]) -> str:
     return page
 
 
+@cache
 def _template() -> Any:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
