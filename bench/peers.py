@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -65,7 +66,8 @@ def _against(settings: Settings, root: Path, tasks: int, name: str, command: Seq
     peer()
     taken = in_turns({"baton": lambda: child((*BATON, "status", "--json"), root), "peer": peer}, settings.rounds(9))
     wall, cpu = ratio(taken["baton"], taken["peer"])
-    note = f"{milliseconds(taken['baton'])} against {milliseconds(taken['peer'])}"
+    memory = [statistics.median(cost.memory for cost in taken[who]) / 2**20 for who in ("baton", "peer")]
+    note = f"{milliseconds(taken['baton'])} against {milliseconds(taken['peer'])}, {memory[0]:.0f} against {memory[1]:.0f} MiB"
     return at_most(Row("peers", f"status, {tasks:,} tasks / {name}", wall, "x", cpu=cpu, note=note), 1)
 
 
