@@ -30,7 +30,11 @@ class Project(NamedTuple):
     repository: Path  # the top of the checkout that root is in
     common_dir: Path  # the git folder that all worktrees share
     prefix: str  # root below repository, posix; "" at the top
-    digest: str  # 8 hex digits, stands for common_dir and prefix
+
+    @property
+    def digest(self) -> str:
+        """8 hex digits that stand for the project."""
+        return repository.digest(self.common_dir, self.prefix)
 
     @property
     def state(self) -> Path:
@@ -87,7 +91,6 @@ def find(start: Path | None) -> Project:
         repository=home.top,
         common_dir=home.common_dir,
         prefix=prefix,
-        digest=repository.digest(home.common_dir, prefix),
     )
 
 

@@ -7,13 +7,13 @@ say where the main worktree is.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from baton_cli.core import canonical
 from baton_cli.core.patterns import late
 from baton_cli.errors import BatonError
 
@@ -57,7 +57,7 @@ def main_worktree(common_dir: Path) -> Path | None:
 def digest(common_dir: Path, prefix: str) -> str:
     """8 hex digits that stand for one project: its repository's shared git folder and the sub-folder in it."""
     text = os.fsencode(os.path.realpath(common_dir)) + b"\0" + os.fsencode(prefix)
-    return hashlib.sha256(text).hexdigest()[:8]
+    return canonical.digest(text)[:8]
 
 
 def locate(start: Path) -> tuple[Checkout, str]:
@@ -174,6 +174,8 @@ def _prefixes(start: Path, top: Path) -> Iterator[str]:
 
 def _recorded(common_dir: Path, prefix: str) -> Path | None:
     """The top of the checkout that an earlier call recorded as this project's home, if it still is one of ours."""
+    if not pointer(common_dir, "").is_dir():
+        return None  # no project of this repository was ever run
     root = read_path(pointer(common_dir, digest(common_dir, prefix)))
     if root is None or not root.is_dir():
         return None

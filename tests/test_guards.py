@@ -68,6 +68,11 @@ def test_status_loads_nothing_that_it_does_not_need(tmp_path: Path) -> None:
     assert "baton_cli.observer" in names
 
 
+def test_a_look_at_a_project_that_was_never_run_does_without_openssl(tmp_path: Path) -> None:
+    world = make_world(tmp_path / "app")
+    assert not {"hashlib", "_hashlib", "dataclasses"} & loaded_after(world.root, "status", "--json")
+
+
 @pytest.fixture
 def git_calls(tmp_path: Path) -> Iterator[Callable[[], list[str]]]:
     """Puts a `git` in front of the real one that notes its words; gives what was asked since it was last asked."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -16,6 +15,8 @@ def encode(value: Mapping[str, Any]) -> bytes:
 
 def digest(data: bytes) -> str:
     """SHA-256, hex."""
+    import hashlib  # brings OpenSSL: 3.5 MiB, which most looks do without
+
     return hashlib.sha256(data).hexdigest()
 
 

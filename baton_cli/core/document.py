@@ -6,9 +6,9 @@ They are named tuples: a frozen dataclass takes four times as long to make, and 
 from __future__ import annotations
 
 from functools import cached_property
-from hashlib import sha256
 from typing import NamedTuple
 
+from baton_cli.core import canonical
 from baton_cli.core.ticket_text import describe, normalise
 
 
@@ -61,7 +61,7 @@ class Ticket(_TicketLines):
         """16 hex digits of the SHA-256 of what the ticket asks for: its normal text and those of its child boxes."""
         # Line ends cannot occur in a normal form.
         asked = "\n".join([normalise(box.text) for box in self.boxes])
-        return sha256(asked.encode()).hexdigest()[:16]
+        return canonical.digest(asked.encode())[:16]
 
     @property
     def boxes(self) -> tuple[Box, ...]:
@@ -92,9 +92,7 @@ class PlanWarning(NamedTuple):
     message: str
 
 
-class Document(NamedTuple):
-    """One parse. `total` and `done` count boxes as OpenSpec does; `digest` is the same whatever is ticked."""
-
+class _DocumentParts(NamedTuple):
     data: bytes
     sections: tuple[Section, ...]
     tickets: tuple[Ticket, ...]
@@ -102,4 +100,17 @@ class Document(NamedTuple):
     warnings: tuple[PlanWarning, ...]
     total: int
     done: int
-    digest: str
+
+
+class Document(_DocumentParts):
+    """One parse. `total` and `done` count boxes as OpenSpec does."""
+
+    @cached_property
+    def digest(self) -> str:
+        """The same whatever is ticked: SHA-256, hex, of the bytes with a blank for what is in each box."""
+        parts, last = [], 0
+        for box in self.boxes:
+            parts.append(self.data[last : box.slot])
+            last = box.slot + box.width
+        parts.append(self.data[last:])
+        return canonical.digest(b" ".join(parts))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
+
+from baton_cli.core import canonical
 
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -17,7 +18,7 @@ def slug(name: str) -> str:
     if _SAFE.fullmatch(name) and ".." not in name and not name.endswith((".", ".lock")) and len(name) <= 60:
         return name
     plain = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[:40].strip("-")
-    mark = hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:6]
+    mark = canonical.digest(name.encode("utf-8", "surrogateescape"))[:6]
     return f"{plain}@{mark}"
 
 

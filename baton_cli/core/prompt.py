@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
+
+from baton_cli.core import canonical
 
 PROMPT_LIMIT = 900
 TITLE_LIMIT = 80
@@ -18,7 +19,7 @@ def shorten(text: str, limit: int, mark: str = "…") -> str:
 
 def seal_key(claim_token: str) -> str:
     """The key that lets a worker seal and nothing else: it cannot be turned back into the claim token."""
-    return hashlib.sha256(b"baton.seal\0" + claim_token.encode()).hexdigest()[:24]
+    return canonical.digest(b"baton.seal\0" + claim_token.encode())[:24]
 
 
 def _room(lines: Iterable[str]) -> int:

@@ -8,7 +8,6 @@ ticket's is part of its checklist, unless a heading or a plain list item at the 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from hashlib import sha256
 
 from baton_cli.core.document import Box, Bullet, Document, PlanWarning, Section, Ticket
 from baton_cli.core.markdown import LEADING_NUMBER, SPACES
@@ -42,22 +41,11 @@ def parse(data: bytes) -> Document:
         warnings=_warnings(reader, tickets),
         total=len(boxes),
         done=sum([box.done for box in boxes]),
-        digest=_digest(data, boxes),
     )
 
 
 def _size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode())
-
-
-def _digest(data: bytes, boxes: Iterable[Box]) -> str:
-    parts, last = [], 0
-    for box in boxes:
-        slot = box.slot
-        parts.append(data[last:slot])
-        last = slot + box.width
-    parts.append(data[last:])
-    return sha256(b" ".join(parts)).hexdigest()
 
 
 def _tickets(reader: Reader) -> tuple[Ticket, ...]:

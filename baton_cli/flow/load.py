@@ -129,7 +129,7 @@ def look_at(context: Context, folder: ChangeFolder, travelled: Callable[[], Trav
     came = _came(context, travelled, document, change, keys, ids)
     skipped = _skipped(context.store, change, document, ids, keys, came)
     plan = _build(context, folder, document, keys, skipped, matching.ambiguous)
-    revision = latest or Revision(0, document.digest, 0.0)
+    revision = latest or Revision(0, "", 0.0)
     ticket_ids = dict(zip(keys, ids, strict=True))
     return Loaded(folder, plan, ticket_ids, revision, unsure=frozenset(matching.unsure), came=came)
 
