@@ -113,7 +113,11 @@ def _no_such_change(root: Path, name: str, names: tuple[str, ...]) -> BatonError
     archived = next((entry for entry in old if entry == name or dated.fullmatch(entry)), None)
     if archived is not None:
         message = f"change {_shown(name)} is archived, as {_shown(f'openspec/changes/archive/{archived}')}"
-        return BatonError("no_such_change", message, "archived changes are finished; write a new change for more work")
+        hint = (
+            f"`baton audit {name}` shows its evidence; if its work has not landed, move the folder back to"
+            f" openspec/changes/{name}, run `baton land {name}`, and archive it after that"
+        )
+        return BatonError("no_such_change", message, hint)
     close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     if close:
         hint = "did you mean " + " or ".join(_shown(match) for match in close) + "?"

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from baton_cli.core import wording
 from baton_cli.core.frontier import Progress, Status, TicketView
 from baton_cli.core.lifecycle import Assignment, State
 from baton_cli.core.prompt import TITLE_LIMIT, shorten
@@ -28,11 +29,16 @@ REMEDIES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "ambiguous_identity": (("give the tickets ids of their own (1.1, 1.2 ...) or different texts in tasks.md", ""),),
     "exhausted": (
-        ("see `baton explain`, then:", "{baton} retry {ticket}"),
+        ("when what stopped it is mended:", "{baton} retry {ticket}"),
         ("or repair and commit it in its worktree, then there:", "{baton} seal --operator --why '...'"),
     ),
     "setup_failed": (("repair the set-up ([worktree] setup in baton.toml), then:", "{baton} retry {ticket}"),),
 }
+# A manual ticket that archives or publishes the change: by hand now it would be too early.
+AFTER_LANDING = (
+    "it comes after `baton land`, so that all others can be finished before:",
+    "{baton} skip {ticket} --why '...'",
+)
 REMEDY_TICKETS = 3  # so many commands of one kind are spelt out
 
 
@@ -126,17 +132,30 @@ def blocked_tickets(
         if first.assignment is not None and first.assignment.detail:
             detail += f" ({shorten(first.assignment.detail, 200)})"
         keys = [view.key for view in members]
-        ways = remedy(reason, keys, command, root)
+        late = [view.key for view in members if is_late(view)]
+        ways = remedy(reason, keys, command, root, late)
         actions.append(blocked(reason, keys, detail, remedy_text(ways)))
         if steps:
             actions[-1]["steps"] = ways
     return actions
 
 
-def remedy(reason: str, keys: Sequence[str], command: str, root: str) -> list[dict[str, Any]]:
-    """What to do about it: ways of `{say, run}`, `run` holding a command for each of the first few tickets."""
+def is_late(view: TicketView) -> bool:
+    """Whether a manual ticket only archives, pushes or publishes: what comes after the landing."""
+    return view.reason == "manual" and wording.outward(view.planned.ticket.title)
+
+
+def remedy(reason: str, keys: Sequence[str], command: str, root: str, late: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """What to do about it: ways of `{say, run}`, `run` holding a command for each of the first few tickets. `late` are
+    those that come after the landing."""
+    now = [key for key in keys if key not in late]
+    ways = _ways(REMEDIES[reason], now, command, root) if now or not keys else []
+    return ways + _ways((AFTER_LANDING,), late, command, root) if late else ways
+
+
+def _ways(templates: Sequence[tuple[str, str]], keys: Sequence[str], command: str, root: str) -> list[dict[str, Any]]:
     ways: list[dict[str, Any]] = []
-    for say, template in REMEDIES[reason]:
+    for say, template in templates:
         said = say.format(root=root)
         run: list[str] = []
         if template:  # the first way for each of the first tickets, another way as an example

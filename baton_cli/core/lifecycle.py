@@ -136,7 +136,9 @@ SO_FAR = "attempts so far: "
 
 def told(attempts: Sequence[Attempt]) -> str:
     """How the last attempts ended, for whoever comes next; empty when there was none."""
-    ended = [f"{item.number} {(item.terminal or 'lost sight of').replace('_', ' ')}" for item in attempts if item.batch]
+    ended = [
+        f"#{item.number} {(item.terminal or 'lost sight of').replace('_', ' ')}" for item in attempts if item.batch
+    ]
     return f"{SO_FAR}{', '.join(ended[-5:])}" if ended else ""
 
 

@@ -57,7 +57,9 @@ def _finished(view: TicketView) -> str:
     if fact is None:
         return "was ticked by hand: there is no evidence"
     if view.status is Status.INTEGRATED:
-        return f"is integrated, as {(fact.commit or '?')[:12]}"
+        said = f"is integrated, as {(fact.commit or '?')[:12]}"
+        other = fact.fingerprint != view.planned.ticket.fingerprint
+        return f"{said}; its text was changed since, so `baton audit` does not count that" if other else said
     why = f": {fact.why}" if fact.why else ""
     return f"was {view.status.value} by {fact.who or 'somebody'}{why}"
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from baton_cli import context as contexts
+from baton_cli import project as projects
 from baton_cli.controller import SessionController
+from baton_cli.core import tasks
 from baton_cli.drive.board import Board, Event, Tell
 from baton_cli.drive.stopping import Stop
 from baton_cli.errors import USAGE, BatonError
@@ -27,6 +29,8 @@ class Desk:
         self.unheard: Exception | None = None
         self._project, self._board, self._tell = project, board, tell
         self._told: set[str] = set()
+        self._stamp: tuple[int, ...] = ()
+        self._digest = ""
 
     def say(self, event: Event) -> None:
         """Tell an event. When nobody can hear it any more (a closed pipe or terminal), that is the end, an orderly one."""
@@ -65,10 +69,24 @@ class Desk:
         finally:
             self._board.doing = ""
 
-    def progress(self, change: str) -> dict[str, int]:
-        """The counts of a change as they are now."""
+    def look(self, change: str) -> dict[str, Any]:
+        """A change as `status` shows it now."""
         with self._observer() as looks:
-            return dict(looks.status(change)["changes"][0]["progress"])
+            return dict(looks.status(change)["changes"][0])
+
+    def plan_changed(self, change: str) -> bool:
+        """Whether the tasks file says something else than at the last call, boxes aside."""
+        try:
+            folder = projects.change(self._project, change)
+            facts = folder.tasks.stat()
+            stamp = facts.st_mtime_ns, facts.st_size, facts.st_ino
+            if stamp == self._stamp:
+                return False
+            digest = tasks.parse(folder.tasks.read_bytes()).digest
+        except (OSError, BatonError):
+            return False  # the next call says it
+        before, self._stamp, self._digest = self._digest, stamp, digest
+        return before != digest
 
     def refuse_unknown(self, change: str, session: str) -> None:
         """Refuse a session that never had a ticket of a change (`unknown_session`): a slip of the pen would begin another
@@ -95,3 +113,9 @@ class Desk:
     def _observer(self) -> Iterator[Observer]:
         with contexts.opened(self._project, create=False) as surroundings:
             yield Observer(surroundings)
+
+
+def merged(change: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The integrated tickets of a change as `status` shows it, by their merge commits: numbers may move."""
+    tickets = (ticket for section in change["sections"] for ticket in section["tickets"])
+    return {str(one["evidence"]["commit"]): one for one in tickets if one["status"] == "integrated"}

@@ -11,7 +11,7 @@ from baton_cli.core.lifecycle import Terminal
 from baton_cli.drive.board import Board, Tell
 from baton_cli.drive.child import Child
 from baton_cli.drive.crew import Crew
-from baton_cli.drive.desk import Desk
+from baton_cli.drive.desk import Desk, merged
 from baton_cli.drive.failing import Failing
 from baton_cli.drive.order import Order
 from baton_cli.drive.records import Records
@@ -24,6 +24,7 @@ from baton_cli.project import Project
 SCHEMA = "baton.drive/1"
 OVER = ("stale_claim", "unknown_assignment", "bound")  # errors after which a notice has no addressee any more
 SHORTEST, LONGEST = 1.0, 10.0  # seconds between two questions while others hold what we wait for
+LOOK = 2.0  # seconds between two looks at the plan
 Answer = Mapping[str, Any]
 
 
@@ -36,7 +37,7 @@ class Driver:
         self.session = self.records.name if order.session == "new" else order.session
         self.desk = Desk(project, board, tell)
         self.crew = Crew(project, order, self.records, board, self.desk.say)
-        self.results = Results(board, self.desk.say)
+        self.results = Results(board, self.desk.say, self.desk.note)
         self.failing = Failing(lambda ticket: self.desk.committed(order.change, ticket))
         self.stop = self.desk.stop = Stop(self.crew.stop, self.crew.kill)
         self._answer: dict[str, Any] = {}
@@ -69,7 +70,9 @@ class Driver:
     # -- the loop -----------------------------------------------------------------------------------------------
 
     def _drive(self) -> str:
-        self._before = self.desk.progress(self.order.change)["integrated"]
+        look = self.desk.look(self.order.change)
+        self._before, self.results.merged = look["progress"]["integrated"], set(merged(look))
+        self.board.progress(look["progress"])
         self.desk.say({"event": "begin", "change": self.order.change, "session": self.session})
         while True:
             while self.failing.found and self.crew.running:  # what they do counts, and may show that the command works
@@ -80,6 +83,8 @@ class Driver:
             handed = [action for action in answer.get("actions", ()) if action["kind"] in HAND_OUTS]
             if answer:
                 self._tell_results(handed, answer.get("notices", ()))
+                if answer["progress"]["integrated"] > len(self.results.merged):
+                    self.results.tell_merged(merged(self.desk.look(self.order.change)), self.crew.tickets)
             self._start(handed)
             if self._lost(answer) or (handed and self.crew.free and self._more_in_flight(answer)):
                 continue  # in the second case something was claimed for which the answer had no room
@@ -93,6 +98,7 @@ class Driver:
 
     def _actions(self) -> dict[str, Any]:
         """The next answer. While agents run, an error waits for them (their work counts) and the answer is empty."""
+        self.desk.plan_changed(self.order.change)  # what is changed from now on is news
         try:
             self._release_dead()
             answer = self.desk.call(
@@ -156,7 +162,7 @@ class Driver:
 
     def _await(self, timeout: float | None) -> None:
         """Wait until an agent has ended, the time is over or the end is asked for. All that have ended are reconciled."""
-        ended = self.crew.wait(timeout)
+        ended = self._wait(timeout)
         for child in ended:
             self.failing.add(child)
             self._pause = SHORTEST
@@ -165,6 +171,15 @@ class Driver:
             self._reconcile(self._ended.pop(0))
         if self.stop.requested:
             raise Interrupted
+
+    def _wait(self, timeout: float | None) -> list[Child]:
+        """Wait for agents; with a free slot also for an edit of the plan, which may have work for it."""
+        if timeout is not None or not self.crew.free:
+            return self.crew.wait(timeout)
+        while True:
+            ended = self.crew.wait(LOOK)
+            if ended or self.stop.requested or self.desk.plan_changed(self.order.change):
+                return ended
 
     def _reconcile(self, child: Child) -> None:
         """Hand the completion notice on. What the agent said last stays a note."""
@@ -272,7 +287,7 @@ class Driver:
         """The newest counts: those of the last answer, unless agents were stopped since."""
         if state == "interrupted" or self.failing.found:
             try:
-                return self.desk.progress(self.order.change)
+                return dict(self.desk.look(self.order.change)["progress"])
             except BatonError:
                 pass
         return dict(self._answer.get("progress", {}))

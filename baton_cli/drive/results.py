@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from baton_cli.controller import SessionController
@@ -17,10 +17,10 @@ Action = Mapping[str, Any]
 class Results:
     """Tells each result once, when it is certain."""
 
-    def __init__(self, board: Board, tell: Tell) -> None:
+    def __init__(self, board: Board, tell: Tell, note: Callable[[str], None]) -> None:
         self.open: dict[str, tuple[Child, str]] = {}
-        self._board = board
-        self._tell = tell
+        self.merged: set[str] = set()  # merge commits that were there before, or that were told
+        self._board, self._tell, self._note = board, tell, note
 
     def add(self, child: Child, terminal: Terminal, why: str, settled: Mapping[str, Any]) -> None:
         """An agent has ended and was reconciled."""
@@ -33,7 +33,7 @@ class Results:
                 self._board.integrated()
             self._close(child, state, detail)
         if settled.get("isolation"):
-            self._tell({"event": "note", "text": settled["isolation"]})
+            self._note(settled["isolation"])
 
     def defer(self, child: Child, detail: str = "") -> None:
         """What becomes of it is not decided yet, or (its reconciliation was interrupted) known to the store alone."""
@@ -52,6 +52,13 @@ class Results:
             if state != "sealed" or last:
                 del self.open[assignment]
                 self._close(child, state, detail)
+
+    def tell_merged(self, found: Mapping[str, Mapping[str, Any]], ours: Container[str]) -> None:
+        """What was integrated without an agent of ours, by merge commit: an interrupted drive had left it sealed, say."""
+        for commit, ticket in found.items():
+            if commit not in self.merged and ticket["key"] not in ours:
+                self._tell({"event": "merged", "ticket": ticket["key"], "title": ticket["title"]})
+        self.merged |= set(found)
 
     def _close(self, child: Child, state: str, detail: str | None) -> None:
         self._board.decided(child)
@@ -102,6 +109,7 @@ def waiting_for(answer: Mapping[str, Any]) -> str:
 
     reason = next((action["reason"] for action in answer["actions"] if action["kind"] == "wait"), "")
     held = ", ".join(entries())
-    session = next((item["session"] for item in items if not isinstance(item, str) and item.get("session")), None)
+    ours = [item for item in items if not isinstance(item, str) and item["ticket"].startswith(f"{answer['change']}#")]
+    session = next((item["session"] for item in ours if item.get("session")), None)
     way = f" (--session {session} goes on as that session, --no-wait ends here)" if session else ""
     return f"waiting: {reason}" + (f": {held}" if held else "") + way

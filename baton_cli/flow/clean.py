@@ -81,7 +81,7 @@ def _assignment(context: Context, assignment: Assignment, done: Cleaned) -> None
             why = keep(context, assignment) or ""
     if why and assignment.state is State.ABANDONED:
         way = _drop(assignment.branch if branch_there else None, path if place_there else None)
-        why = f"it was given up, and {why}; if nobody wants it: {way}"
+        why = f"it was given up, and {why}; if nobody wants it, git takes it when forced: {way}"
     if why:
         done.keep("branch", name, why)
         return
@@ -165,7 +165,9 @@ def _not_landed(context: Context, change: Change, tip: str) -> str | None:
         merged = merge.merge_tree(repository, onto, tip)
         if merged.clean and merged.tree == repo.tree(repository, onto):
             return f"its work is on {change.target_branch}, squashed: this branch holds the only evidence"
-    return "it has not landed: `baton land` brings it home"
+    archived = {folder.name for folder in projects.archived(context.project)}
+    first = " once its folder is back in openspec/changes" if change.change in archived else ""
+    return f"it has not landed: `baton land` brings it home{first}"
 
 
 def _strangers(context: Context, change: str | None, known: set[str], branches: set[str | None], done: Cleaned) -> None:
@@ -215,7 +217,11 @@ def _stranger(context: Context, path: Path, name: str | None, merged: set[str], 
         if why is not None:
             done.removed.pop()
     if why is not None:
-        done.keep("worktree", str(path), f"{UNKNOWN}: {why}; if nobody wants it: {_drop(name, path)}")
+        done.keep(
+            "worktree",
+            str(path),
+            f"{UNKNOWN}: {why}; if nobody wants it, git takes it when forced: {_drop(name, path)}",
+        )
         return
     if name is not None and done.take("branch", name):
         repo.delete_ref(repository, f"refs/heads/{name}", head)
@@ -254,7 +260,7 @@ def _unknown(context: Context, head: str, name: str | None, path: Path | None = 
     holds += ["commits that are on no other branch"] if not others else []
     way = _drop(name, path)
     if holds:
-        return f"{UNKNOWN}, and it has {' and '.join(holds)}; if nobody wants it: {way}"
+        return f"{UNKNOWN}, and it has {' and '.join(holds)}; if nobody wants it, git takes it when forced: {way}"
     return f"{UNKNOWN}; it has nothing of its own, so if nobody is at work there: {way}"
 
 

@@ -24,7 +24,7 @@ ENDING = (*DECISIONS, "abandon")  # after which nobody goes on with what was beg
 SAID = {
     "done": "counts as done by hand, and its box is {box}",
     "skip": "is left out of the change; its box stays as it is",
-    "reopen": "is open again, and its box is {box}; what was merged for it stays merged",
+    "reopen": "is open again, and its box is {box}",
     "retry": "begins its attempts anew, with the work that is there",
     "abandon": "is free again: the work on it is given up",
 }
@@ -88,9 +88,12 @@ def outcome(context: Context, views: Sequence[TicketView], key: str, decision: s
     ended = assignments.of_change(context.store, change, (State.ABANDONED,)) if decision in ENDING else ()
     begun = [one for one in ended if one.ticket_id == view.ticket_id and one.removed_at is None]
     if begun:
-        yield f"what was begun on it stays on {begun[-1].branch}"
+        yield f"its branch and worktree are kept: {begun[-1].branch}"
         if begun[-1].attempt.settled_at is None:
             yield "an agent may still be at work on it: what it does counts no longer"
+    done = assignments.of_change(context.store, change, (State.INTEGRATED,)) if decision == "reopen" else ()
+    if any(one.ticket_id == view.ticket_id for one in done):
+        yield "what was merged for it stays merged"
     row = store_plans.get_change(context.store, change)
     if all(one.status in FINISHED for one in views):
         yield f"next: every ticket is finished: {shlex.join((*typed(context.command), 'land', change))}"

@@ -44,7 +44,13 @@ def explain(context: Context, loaded: Loaded, views: tuple[TicketView, ...], vie
             slots(context),
             next((stop["detail"] for stop in stops.current(context, loaded.change)), None),
         ),
-        "steps": actions.remedy(view.reason or "", [view.key], context.shell(), str(context.project.root))
+        "steps": actions.remedy(
+            view.reason or "",
+            [view.key],
+            context.shell(),
+            str(context.project.root),
+            [view.key] if actions.is_late(view) else [],
+        )
         if stuck
         else [],
         "waits_for": [_other(by_key[key]) for key in view.waits_for],

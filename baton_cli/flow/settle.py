@@ -111,7 +111,7 @@ def record_ending(
             assignments.log(store, assignment, "ended", now, cause=terminal.value)
             if unsealed:
                 reason = assignment.reason or "no_receipt"
-                ended = f"{ENDED} ({_said(terminal, note)}) {_left_behind(terminal, moved)}"
+                ended = f"{ENDED} ({_said(terminal, note)}) {_left_behind(terminal, moved, head not in (None, assignment.base))}"
                 detail = _told(assignment, ended)
                 assignment = assignments.move(store, assignment, Event.NO_RECEIPT, now, reason=reason, detail=detail)
         return assignment
@@ -131,8 +131,8 @@ def _said(terminal: Terminal, note: str | None) -> str:
     return f"{terminal.value}: {shorten(plain, SAID_LIMIT)}"
 
 
-def _left_behind(terminal: Terminal, moved: bool) -> str:
+def _left_behind(terminal: Terminal, moved: bool, begun: bool) -> str:
     if not moved:
-        return "with nothing committed"
+        return "with nothing new committed" if begun else "with nothing committed"
     # The next `actions` looks at what an agent left that ended well: Baton may seal it itself.
     return "and left the seal to Baton" if terminal is Terminal.COMPLETED else "without a sealed receipt"

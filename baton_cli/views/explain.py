@@ -48,13 +48,18 @@ def _steps(value: Mapping[str, Any]) -> Iterable[Line]:
         yield [("  -> ", "red"), (said, ""), *[(f" {prose(command)}", "bold") for command in run]]
 
 
+def _check(check: Mapping[str, Any]) -> str:
+    source = f" ({plain(check['source'])})" if check.get("source") else ""
+    return f"{prose(check['command'])}{source}"
+
+
 def _facts(value: Mapping[str, Any], paper: Page) -> Iterable[Line]:
     section, held, proof = value["section"], value.get("assignment"), value.get("receipt")
     where = " ".join(part for part in (shown(section["number"]), shown(section["title"])) if part)
-    checks = value["checks"]
+    checks = proof["checks"] if proof else value["checks"]  # those of today may be others than it was proved with
     facts = [
         ("where", joined((f"section {where}" if where else "", f"line {value['line']} of tasks.md"))),
-        ("checks", "; ".join(f"{prose(check['command'])} ({plain(check['source'])})" for check in checks) or "none"),
+        ("checks", "; ".join(map(_check, checks)) or "none"),
         ("flags", ", ".join(map(plain, value["flags"]))),
         ("needed by", listed([short(key) for key in value["needed_by"]], MOST)),
     ]

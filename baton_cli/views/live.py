@@ -67,6 +67,8 @@ def line_of(event: Value) -> Line:
     if kind == "note":
         return [("note        ", "dim"), (prose(event["text"]), "dim")]
     named = f"{short(event['ticket'])}  {prose(event['title'])}"
+    if kind == "merged":
+        return [("integrated".ljust(STATE + 2), COLOURS["integrated"]), (f"{named}  (by no agent of this run)", "")]
     tries = joined((_attempt(event), KINDS.get(event["kind"], plain(event["kind"]))))
     if kind in PICTURED:
         told = joined((span(event["seconds"]) if kind == "checking" else "", tries))

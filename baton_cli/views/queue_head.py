@@ -93,8 +93,8 @@ def _next(change: Mapping[str, Any], page: Page) -> list[Line]:
     landed = change.get("landed")
     first: Line = [(f"{INDENT}{f'complete, on {shown(landed)} ' if landed else 'complete '}", "green"), ("-> ", "")]
     if not land:
-        return [[*first, ("commit the ticks in tasks.md, then: " if landed else "", ""), (archive, "bold")]]
-    then: Line = [("then: ", ""), (archive, "bold")]
+        return [[*first, ("with the ticks in tasks.md committed: " if landed else "", ""), (archive, "bold")]]
+    then: Line = [("commit the ticks, then: ", ""), (archive, "bold")]
     whole: Line = [*first, (land, "bold"), (", ", ""), *then]
     if length(whole) < page.width:
         return [whole]

@@ -122,6 +122,8 @@ def running(change: Mapping[str, Any], grid: Grid, now: float) -> list[Line]:
     lines: list[Line] = []
     for ticket, fact in zip(flying, facts, strict=False):
         lines += _one(ticket, fact, grid, widths if wide else None)
+    if not any(ticket["assignment"]["state"] == "claimed" or ticket["assignment"].get("busy") for ticket in flying):
+        lines.append(grid.more("nothing runs now: the next session or drive goes on with them"))
     if len(flying) > RUNNING:
         rest = [short(ticket["key"]) for ticket in flying[RUNNING:]]
         lines.append(grid.more(f"and {len(rest)} more in flight: {listed(rest, 12)}"))
@@ -153,6 +155,8 @@ def _flies(ticket: Ticket) -> bool:
 def _idle(change: Mapping[str, Any], grid: Grid) -> list[Line]:
     ready = change["progress"].get("ready", 0)
     if not ready or change.get("paused") is not None:
+        return []
+    if any(action.get("reason") == "record_lost" for action in change.get("attention", ())):
         return []
     if not change.get("integration_branch"):
         name = shown(change["change"])
@@ -205,6 +209,8 @@ def _lease(expires: Any, now: float) -> str:
 def standing(held: Mapping[str, Any]) -> str:
     """Where work stands that no agent has in hands."""
     reason = plain(held.get("reason") or "")
+    if held["state"] == "unknown" and held.get("ended") == "completed" and held.get("reason") == "no_receipt":
+        return "its agent says it is done, to be checked"
     return {
         "sealed": "sealed, to be integrated",
         "conflicted": "merge conflict, to be resolved",

@@ -95,7 +95,7 @@ def test_as_text(tmp_path: Path) -> None:
     assert "  ! 1.2  Lay the second stone" in text
     failed = baton(world.root, "explain", "1.2", env={"LC_ALL": "C", "PYTHONUTF8": "0"}).stdout
     assert failed.startswith("! 1.2  Lay the second stone\n  is exhausted (attempt 1, agent-2): ")
-    assert "  -> see `baton explain`, then: " in failed
+    assert "  -> when what stopped it is mended: " in failed
     assert failed.isascii()
     done = baton(world.root, "explain", "1.1").stdout
     assert ", 1 check passed at " in done

@@ -231,7 +231,10 @@ def told(world: World, *words: str) -> list[str]:
 
 def test_a_decision_says_what_is_so_now_and_what_comes_next(world: World) -> None:
     first, second = hand_outs(world.actions())
-    stays, busy = "what was begun on it stays on ", "an agent may still be at work on it: what it does counts no longer"
+    stays, busy = (
+        "its branch and worktree are kept: ",
+        "an agent may still be at work on it: what it does counts no longer",
+    )
     assert told(world, "abandon", "1.1", "--why", "wrong way") == [
         "1.1 is free again: the work on it is given up", stays + first["branch"], busy,
         "next: it goes to the next session or drive",
@@ -250,7 +253,7 @@ def test_a_decision_says_what_is_so_now_and_what_comes_next(world: World) -> Non
         "next, when it may go on: baton resume grow",
     ]
     paused = told(world, "reopen", "1.2", "--why", "not quite")
-    assert paused[0] == "1.2 is open again, and its box is not ticked; what was merged for it stays merged"
+    assert paused[0] == "1.2 is open again, and its box is not ticked"
     assert paused[1].startswith("next: the change is paused: ")
     assert paused[1].endswith(" resume grow")
     assert told(world, "resume") == ["grow goes on with the next session or drive"]

@@ -58,7 +58,7 @@ def test_it_follows_the_work_and_restores_the_terminal(tmp_path: Path) -> None:
         watching.until("agent-7")
         store = world.root / ".dsh" / "baton" / "queue.db"
         aside = [path.rename(path.with_name(f"aside-{path.name}")) for path in store.parent.glob("queue.db*")]
-        watching.until("not started")
+        watching.until("record lost")
         for path in aside:
             path.rename(path.with_name(path.name.removeprefix("aside-")))
         watching.until("agent-7")

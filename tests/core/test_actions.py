@@ -338,12 +338,23 @@ def test_a_remedy_names_the_first_tickets_and_says_how_many_more() -> None:
     keys = [f"grow#1.{n}" for n in range(1, 6)]
     ways = actions.remedy("exhausted", keys, "baton", ROOT)
     assert [way["say"] for way in ways] == [
-        "see `baton explain`, then (the same for 2 more):", "or repair and commit it in its worktree, then there:",
+        "when what stopped it is mended (the same for 2 more):", "or repair and commit it in its worktree, then there:",
     ]  # fmt: skip
     assert ways[0]["run"] == [f"baton retry 'grow#1.{n}'" for n in (1, 2, 3)]
     assert actions.remedy_text(actions.remedy("exhausted", keys[:2], "baton", ROOT)) == (
-        "see `baton explain`, then: baton retry 'grow#1.1'; baton retry 'grow#1.2' "
+        "when what stopped it is mended: baton retry 'grow#1.1'; baton retry 'grow#1.2' "
         "(or repair and commit it in its worktree, then there: baton seal --operator --why '...')"
     )
     skips = actions.remedy("manual", keys, "baton", ROOT)[1]
     assert skips == {"say": "or:", "run": ["baton skip 'grow#1.1' --why '...'"]}
+
+
+def test_what_comes_after_the_landing_is_not_to_be_done_before() -> None:
+    ways = actions.remedy("manual", ["grow#3.1", "grow#3.2"], "baton", "/home/ada/app", ["grow#3.2"])
+    assert [way["run"] for way in ways] == [
+        ["baton done 'grow#3.1' --why '...'"],
+        ["baton skip 'grow#3.1' --why '...'"],
+        ["baton skip 'grow#3.2' --why '...'"],
+    ]
+    (alone,) = actions.remedy("manual", ["grow#3.2"], "baton", "/home/ada/app", ["grow#3.2"])
+    assert "after `baton land`" in alone["say"]

@@ -476,3 +476,29 @@ def test_an_error_in_the_plan_waits_for_the_agents(make: Make, tmp_path: Path, f
     code, text = run(world, script(tmp_path / "again"))
     assert code == 0, text
     assert merged(world) == tickets(1, 2)
+
+
+def test_what_an_interrupted_drive_left_sealed_is_told_when_it_is_merged(make: Make, tmp_path: Path) -> None:
+    world = make(plan(2, 2))
+    for action in hand_outs(world.actions("gone")):
+        world.work(action)
+        world.seal(action)
+    code, text = run(world, script(tmp_path / "agent"))
+    assert code == 0, text
+    assert [line[:15] for line in text.splitlines() if "by no agent of this run" in line] == [
+        "integrated  1.1", "integrated  1.2",
+    ]  # fmt: skip
+    assert text.count("\nintegrated  ") == 4
+
+
+def test_an_edit_of_the_plan_finds_a_free_slot_while_agents_run(tmp_path: Path, fifo: Fifo) -> None:
+    gate = Gate(fifo)
+    world = make_world(tmp_path / "project", plan(1, 1), config=settings())
+    wait = f'if [ "$BATON_TICKET" = grow#1.1 ]; then echo begun > {gate.ready}; read x < {gate.hold}; fi\n'
+    with nothing_left(world):
+        drive = Drive(world, script(tmp_path / "agent", wait + GOOD))
+        assert gate.words(1) == ["begun"]
+        world.tasks.write_text(world.tasks.read_text() + "- [ ] 1.2 Part 2 of 1\n")
+        drive.says("integrated  1.2 ")
+        gate.hold.write_text("go\n")
+        assert drive.end() == 0, drive.text

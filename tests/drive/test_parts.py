@@ -306,7 +306,7 @@ def test_the_picture_is_drawn_below_what_was_said_and_leaves_nothing(
 
 def test_whom_a_drive_waits_for() -> None:
     entries = [{"ticket": "g#1.1", "state": "claimed", "agent": None, "session": "s"}, "and 3 more"]
-    answer = {"actions": [{"kind": "wait", "reason": "agents are at work", "in_flight": entries}]}
+    answer = {"change": "g", "actions": [{"kind": "wait", "reason": "agents are at work", "in_flight": entries}]}
     assert waiting_for(answer) == (
         "waiting: agents are at work: g#1.1 (claimed, session s), and 3 more"
         " (--session s goes on as that session, --no-wait ends here)"

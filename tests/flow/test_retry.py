@@ -55,9 +55,9 @@ def test_what_was_before_is_told_to_the_next_and_to_the_person(world: World) -> 
     for terminal in ("failed", "max_tokens"):
         fail(world, terminal)
     prompt = hand_outs(world.actions())[0]["prompt"]
-    assert "attempts so far: 1 failed, 2 max tokens" in prompt
+    assert "attempts so far: #1 failed, #2 max tokens" in prompt
     assert len(prompt) <= PROMPT_LIMIT
     world.reconcile(hand_outs(world.actions())[0], "refused")
     blocked = only(world.actions())
     assert blocked["reason"] == "exhausted"
-    assert "attempts so far: 1 failed, 2 max tokens, 3 refused" in world.ticket("1.1")["assignment"]["detail"]
+    assert "attempts so far: #1 failed, #2 max tokens, #3 refused" in world.ticket("1.1")["assignment"]["detail"]

@@ -30,7 +30,7 @@ def test_at_80_columns() -> None:
         "\n"
         "  ! 3.2  Document the flag    exhausted after attempt 3\n"
         "         `pytest -q` exited with 1 (log logs/3.2-3.log)\n"
-        "         -> see `baton explain`, then: baton retry 'add-dark-mode#3.2'\n"
+        "         -> when what stopped it is mended: baton retry 'add-dark-mode#3.2'\n"
         "            or repair and commit it in its worktree, then there:\n"
         "            baton seal --operator --why '...'\n"
         "\n"
@@ -122,7 +122,9 @@ def test_several_changes_share_the_page() -> None:
     assert len(text.splitlines()) <= LINES
     assert "baton retry 'add-dark-mode#3.2'\n" in text
     assert "old-one  2 of 2 tickets done  ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━  1 skipped\n" in text
-    assert "  complete -> baton land old-one, then: openspec archive old-one\n" in text
+    assert (
+        "  complete -> baton land old-one\n              commit the ticks, then: openspec archive old-one\n"
+    ) in text
     assert text.endswith(
         "\n\n! odd-one  its plan cannot be read\n  1.1 waits for itself\n  -> take it out of tasks.md\n"
     )
@@ -354,7 +356,7 @@ def test_commands_are_as_baton_is_called() -> None:
 def test_landed_work_is_shown_where_it_is() -> None:
     value = change(section("1", "Ground", ticket("1.1", "Dig", "integrated")), landed="main")
     text = view(value)
-    assert "complete, on main -> commit the ticks in tasks.md, then: openspec archive add-dark-mode\n" in text
+    assert "complete, on main -> with the ticks in tasks.md committed: openspec archive add-dark-mode\n" in text
     assert "integration" not in text
 
 

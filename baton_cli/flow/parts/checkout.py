@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Container
 from typing import Any
 
 from baton_cli.context import Context
@@ -10,6 +11,7 @@ from baton_cli.core.actions import at_most
 from baton_cli.core.lifecycle import Assignment, State
 from baton_cli.git import repo
 from baton_cli.store import assignments
+from baton_cli.store import plans as store_plans
 
 
 def repo_head(context: Context) -> str:
@@ -31,10 +33,10 @@ def snapshot(context: Context) -> str:
     )
 
 
-def leak(before: str | None, after: str, own: str) -> str | None:
+def leak(before: str | None, after: str, own: Container[str]) -> str | None:
     """What changed in the checkout since the claim, in one line; None when nothing did.
 
-    `own` is the tasks file (relative to the repository): its boxes change by Baton's own hand. It may all be the
+    `own` are the tasks files (relative to the repository): their boxes change by Baton's own hand. It may all be the
     user's work, so this is a notice and nothing else.
     """
     if before is None:
@@ -44,7 +46,7 @@ def leak(before: str | None, after: str, own: str) -> str | None:
     said = []
     if then["head"] != now["head"]:
         said.append(f"HEAD moved from {then['head'][:10]} to {now['head'][:10]}")
-    fresh = [path for path in now["dirty"] if path not in then["dirty"] and path != own]
+    fresh = [path for path in now["dirty"] if path not in then["dirty"] and path not in own]
     if fresh:
         said.append(f"changed: {', '.join(at_most(fresh, 5))}")
     if then["stash"] != now["stash"]:
@@ -58,8 +60,8 @@ def leak(before: str | None, after: str, own: str) -> str | None:
 
 def isolation(context: Context, assignment: Assignment) -> dict[str, str]:
     """The `isolation` part of an answer: what changed in the checkout since the claim, and who was at work then."""
-    own = f"{context.project.prefix}/" if context.project.prefix else ""
-    own += f"openspec/changes/{assignment.change}/tasks.md"
+    prefix = f"{context.project.prefix}/" if context.project.prefix else ""
+    own = {f"{prefix}openspec/changes/{item.change}/tasks.md" for item in store_plans.all_changes(context.store)}
     said = leak(assignment.attempt.checkout, snapshot(context), own)
     if said is None:
         return {}

@@ -50,6 +50,7 @@ def assignment_value(assignment: Assignment) -> dict[str, Any]:
         "attempt": attempt.number,
         "agent": attempt.agent,
         "session": attempt.session,
+        "ended": attempt.terminal,
         "state_since": iso(assignment.state_since),
         "since": iso(attempt.claimed_at),
         "last_evidence_at": iso(attempt.evidence_at),
