@@ -199,12 +199,11 @@ def while_sealing(world: World, action: dict[str, Any], meanwhile: Callable[[], 
     with contexts.opened(world.project, create=True, clock=world.clock) as surroundings:
 
         def tell(text: str) -> None:
-            if text.startswith("running"):
+            if text.startswith("checking"):
                 meanwhile()
 
-        object.__setattr__(surroundings, "progress", tell)
         try:
-            SessionController(surroundings).seal(action["assignment_id"], Authority("key", key=seal_key(action)))
+            SessionController(surroundings._replace(progress=tell)).seal(action["assignment_id"], Authority("key", key=seal_key(action)))
         except BatonError as error:
             return error.code
     return None
