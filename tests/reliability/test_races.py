@@ -203,7 +203,9 @@ def while_sealing(world: World, action: dict[str, Any], meanwhile: Callable[[], 
                 meanwhile()
 
         try:
-            SessionController(surroundings._replace(progress=tell)).seal(action["assignment_id"], Authority("key", key=seal_key(action)))
+            SessionController(surroundings._replace(progress=tell)).seal(
+                action["assignment_id"], Authority("key", key=seal_key(action))
+            )
         except BatonError as error:
             return error.code
     return None
