@@ -70,13 +70,16 @@ def finisher(path: Path | None, *, json_mode: bool = False) -> Iterator[Finisher
 
 
 @contextmanager
-def observer(path: Path | None, *, assignment: str | None = None) -> Iterator[Observer]:
-    """The same for verbs that only look: nothing is created, and the protocol is not imported."""
+def observer(path: Path | None, *, assignment: str | None = None, typed: bool = False) -> Iterator[Observer]:
+    """The same for verbs that only look: nothing is created, and the protocol is not imported. `typed`: commands are shown
+    as a person here would type them."""
     from baton_cli.observer import Observer
 
     gc.disable()  # a look makes values by the ten thousand, none of them in a circle: looking for circles costs a tenth
     try:
         with context.opened(locate(path, assignment), create=False) as surroundings:
+            if typed:
+                surroundings = surroundings._replace(command=context.typed(surroundings.command))
             yield Observer(surroundings)
     finally:
         gc.enable()

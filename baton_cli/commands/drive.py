@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import Annotated
 
 import typer
 
-from baton_cli import cli, context, output
+from baton_cli import cli, output
 from baton_cli.errors import INTERRUPTED
 
 
@@ -47,11 +46,9 @@ def drive(
         answer = Driver(place, order, board, tell).run()
 
     def text() -> str:
-        typed = context.typed(context.launcher())
-        with cli.observer(place.root) as looks:
-            looks.context = looks.context._replace(command=typed)
+        with cli.observer(place.root, typed=True) as looks:
             shown = looks.status(change)["changes"][0] if answer["state"] == "blocked" else None
-        return ending(answer, shown, shlex.join(typed))
+            return ending(answer, shown, looks.context.shell())
 
     output.emit(answer, json_mode=json, text=text)
     if answer["state"] != "complete":

@@ -35,9 +35,7 @@ def status(
 
 
 def _read(change: str | None, project: Any, json: bool = False) -> tuple[dict[str, Any], float]:
-    with cli.observer(project) as looks:
-        if not json:
-            looks.context = looks.context._replace(command=context.typed(looks.context.command))
+    with cli.observer(project, typed=not json) as looks:
         return looks.status(change), looks.context.now()
 
 

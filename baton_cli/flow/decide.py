@@ -94,17 +94,17 @@ def outcome(context: Context, views: Sequence[TicketView], key: str, decision: s
     done = assignments.of_change(context.store, change, (State.INTEGRATED,)) if decision == "reopen" else ()
     if any(one.ticket_id == view.ticket_id for one in done):
         yield "what was merged for it stays merged"
-    row = store_plans.get_change(context.store, change)
+    row, command = store_plans.get_change(context.store, change), typed(context.command)
     if all(one.status in FINISHED for one in views):
-        yield f"next: every ticket is finished: {shlex.join((*typed(context.command), 'land', change))}"
+        yield f"next: every ticket is finished: {shlex.join((*command, 'land', change))}"
     elif row is not None and row.paused is not None:
-        yield f"next: the change is paused: {shlex.join((*typed(context.command), 'resume', change))}"
+        yield f"next: the change is paused: {shlex.join((*command, 'resume', change))}"
     elif decision in DECISIONS:
         yield "next: the rest goes on with the next session or drive"
     elif view.status is Status.WAITING:
         yield f"next: it waits for {', '.join(one.rpartition('#')[2] for one in view.waits_for[:5])}"
     elif view.status is Status.BLOCKED:
-        yield f"next: it needs a person: {shlex.join((*typed(context.command), 'explain', view.key))}"
+        yield f"next: it needs a person: {shlex.join((*command, 'explain', view.key))}"
     else:
         yield "next: it goes to the next session or drive"
 
