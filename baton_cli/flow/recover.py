@@ -13,7 +13,7 @@ from baton_cli.errors import BatonError
 from baton_cli.flow.parts import activity, branch, clearing, holding, stops, tickets
 from baton_cli.flow.parts.tickets import Loaded
 from baton_cli.flow.parts.travelled import Travelled, asked
-from baton_cli.git import repo
+from baton_cli.git import leftovers, repo
 from baton_cli.git.run import version
 from baton_cli.store import assignments, events
 from baton_cli.store import plans as store_plans
@@ -36,8 +36,11 @@ def start(context: Context, loaded: Loaded) -> Change:
     base = head.oid if found is None else repo.merge_base(repository, head.oid, found) or found
     row = Change(change, head.branch, base, name, base, None, context.now())
     _refuse_taken(name, taken)
-    if not begun and not repo.update_ref(repository, row.integration_ref, head.oid, repo.NO_OID):
-        return store_plans.get_change(context.store, change) or start(context, loaded)  # another process was first
+    if not begun:
+        # A first start may have been killed with its git: no lock of Baton's covers a change that is not recorded yet.
+        leftovers.clear(context.project.common_dir, (row.integration_ref,), branch.own_place(context, row), sure=False)
+        if not repo.update_ref(repository, row.integration_ref, head.oid, repo.NO_OID):
+            return store_plans.get_change(context.store, change) or start(context, loaded)  # another process was first
     facts = Travelled(context).facts(change, asked(loaded.plan.document, loaded.ticket_ids), base)
     with context.store.transaction():
         other = store_plans.get_change(context.store, change)

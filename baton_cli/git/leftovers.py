@@ -1,4 +1,5 @@
-"""Lock files that a killed git leaves: removed by whoever holds Baton's lock over the same refs and worktree.
+"""Lock files that a killed git leaves: removed by whoever holds Baton's lock over the same refs and worktree, or (where
+nothing is recorded yet, so that there is no lock) when they are older than any git of Baton's would keep them.
 
 Only those of our own refs and worktrees. What all of git shares (`packed-refs.lock`, `config.lock`) is not ours.
 """
@@ -16,11 +17,11 @@ PAUSE = 0.05  # seconds
 
 
 def clear(common_dir: Path, refs: Sequence[str], worktree: Path, *, sure: bool) -> None:
-    """Remove the lock files of these refs (full names) and of the linked worktree's own git folder.
+    """Remove the lock files of these refs (full names, `*` as in a shell) and of the linked worktree's own git folder.
 
     `sure`: nobody is left who could own one. Else each is waited for until it is `LIMIT` seconds old.
     """
-    found = [common_dir / f"{ref}.lock" for ref in refs]
+    found = [path for ref in refs for path in sorted(common_dir.glob(f"{ref}.lock"))]
     if (worktree / ".git").is_file():
         found += sorted(git_dir(worktree).glob("*.lock"))
     for path in found:

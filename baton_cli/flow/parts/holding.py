@@ -30,7 +30,8 @@ def assignment(context: Context, assignment_id: str, *, wait: bool) -> AbstractC
     def clear(sure: bool) -> None:
         found = assignments.find(context.store, assignment_id)
         if found is not None:
-            refs = (f"refs/heads/{found.branch}", names.sealed_ref(assignment_id))
+            kept = names.sealed_ref(assignment_id), names.replaced_ref(assignment_id, "*")
+            refs = (f"refs/heads/{found.branch}", *kept)
             leftovers.clear(context.project.common_dir, refs, context.worktree(found.worktree), sure=sure)
 
     return locks.assignment_lock(context.project, assignment_id, wait=wait, clear=clear)

@@ -93,7 +93,7 @@ def lock_files(world: World, action: Any) -> list[Path]:
     admin = place / run_git(place, "rev-parse", "--git-dir")
     branch, name = action["branch"], action["assignment_id"]
     return [common / f"refs/heads/{branch}.lock", common / f"refs/baton/sealed/{name}.lock",
-            admin / "index.lock", admin / "HEAD.lock"]  # fmt: skip
+            common / f"refs/baton/replaced/{name}-0123456789ab.lock", admin / "index.lock", admin / "HEAD.lock"]  # fmt: skip
 
 
 def test_lock_files_of_a_killed_git_are_cleared(tmp_path: Path) -> None:
@@ -127,12 +127,24 @@ def test_lock_files_of_a_killed_integration_are_cleared(tmp_path: Path, well: Pa
     invariants.check(world)
 
 
+def test_a_first_start_that_was_killed_with_its_git_is_made_good(tmp_path: Path) -> None:
+    """The change is not recorded yet: nobody holds a lock for it, and its branch is not there."""
+    world = world_with(tmp_path, "[verify]\ncommands = ['test -f README']\n")
+    left = world.project.common_dir / f"refs/heads/{world.integration}.lock"
+    left.parent.mkdir(parents=True)
+    left.touch()
+    os.utime(left, (time.time() - leftovers.LIMIT,) * 2)
+    world.actions()
+    assert not left.exists()
+    invariants.check(world)
+
+
 def test_a_lock_file_of_an_unknown_owner_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The killed holder is of another machine: nobody can see its children."""
     world, action, verb = killed_in_seal(tmp_path)
     path = locks.assignment_path(world.project, action["assignment_id"])
     path.write_text(path.read_text().replace('"host": "', '"host": "not-'))
-    young, old = lock_files(world, action)[2:]
+    young, old = lock_files(world, action)[-2:]
     young.touch()
     old.touch()
     os.utime(old, (time.time() - leftovers.LIMIT,) * 2)
