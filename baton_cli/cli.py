@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from baton_cli import context, output, repository
+from baton_cli import context, invocation, output, repository
 from baton_cli import project as projects
 from baton_cli.context import Context
 from baton_cli.errors import USAGE, BatonError
@@ -79,7 +79,7 @@ def observer(path: Path | None, *, assignment: str | None = None, typed: bool = 
     try:
         with context.opened(locate(path, assignment), create=False) as surroundings:
             if typed:
-                surroundings = surroundings._replace(command=context.typed(surroundings.command))
+                surroundings = surroundings._replace(command=invocation.typed(surroundings.command))
             yield Observer(surroundings)
     finally:
         gc.enable()

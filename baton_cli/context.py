@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import shlex
-import shutil
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +13,7 @@ from baton_cli import config as configuration
 from baton_cli import private
 from baton_cli import project as projects
 from baton_cli.config import Config
+from baton_cli.invocation import launcher
 from baton_cli.project import Project
 from baton_cli.store.db import Store, open_store, open_to_look
 
@@ -54,30 +51,6 @@ class Context(NamedTuple):
     def shell(self, *words: str) -> str:
         """A command line of Baton that any POSIX shell can run from anywhere."""
         return shlex.join((*self.command, *words))
-
-
-def launcher() -> tuple[str, ...]:
-    """How this very Baton can be called again, absolute: the launcher, the console script, or the interpreter."""
-    named, python = os.environ.get("BATON_LAUNCHER"), os.environ.get("BATON_PYTHON")
-    if named:
-        return (python, named) if python else (named,)  # a `python3` on PATH may be missing or too old for its `#!`
-    script = Path(sys.argv[0])
-    if script.name == "baton" and script.is_file():
-        return (str(script.absolute()),)
-    return (sys.executable, str(Path(__file__).with_name("__main__.py")))
-
-
-def typed(command: tuple[str, ...]) -> tuple[str, ...]:
-    """The same call as a person in the current folder would type it: `baton` if that is what PATH has, or `./baton`."""
-    if len(command) != 1:
-        return command
-    path, found = Path(command[0]), shutil.which("baton")
-    with contextlib.suppress(OSError):
-        if found is not None and path.samefile(found):
-            return ("baton",)
-        if path.parent.samefile("."):
-            return (f"./{path.name}",)
-    return command
 
 
 @contextmanager

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TextIO
 
 from baton_cli.core.patterns import late
 from baton_cli.errors import BatonError
+from baton_cli.invocation import launcher, typed
 
 # Not printable or not what they seem: C0 and C1 controls (terminal escapes begin with one), line and paragraph
 # separators, marks that reorder or hide text, and the halves of surrogate pairs that stand for undecodable bytes.
@@ -18,6 +20,7 @@ from baton_cli.errors import BatonError
 _UNSAFE = late(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
+_CALL = "`baton "
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -82,9 +85,19 @@ def emit(value: Mapping[str, Any] | Sequence[Any], *, json_mode: bool, text: Cal
     if json_mode:
         write(to_json(value) + "\n")
         return
-    said = text() if callable(text) else text
+    said = _as_called(text() if callable(text) else text)
     if said:
         write(said if said.endswith("\n") else said + "\n")
+
+
+def baton() -> str:
+    """How Baton is called by whoever reads this, as it would be typed in the current folder."""
+    return shlex.join(typed(launcher()))
+
+
+def _as_called(text: str) -> str:
+    """Messages name a call as `baton VERB`; here it becomes one that can be typed."""
+    return text.replace(_CALL, f"`{baton()} ") if _CALL in text else text
 
 
 def report(error: BatonError, *, json_mode: bool) -> None:
@@ -93,7 +106,7 @@ def report(error: BatonError, *, json_mode: bool) -> None:
         told = {"code": error.code, "message": error.message, "hint": error.hint}
         write(to_json({"schema": "baton.error/1", "error": told}) + "\n")
         return
-    hint = f"hint: {escape(error.hint)}\n" if error.hint else ""
+    hint = f"hint: {escape(_as_called(error.hint))}\n" if error.hint else ""
     write(f"error: {escape(error.message)}\n{hint}", sys.stderr)
 
 

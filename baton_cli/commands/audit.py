@@ -36,7 +36,7 @@ def audit(
     def text() -> str:
         from baton_cli.views.text_end import audit_text
 
-        return audit_text(answer)
+        return audit_text(answer, output.baton())
 
     output.emit(answer, json_mode=json, text=text)
     if not answer["passed"]:

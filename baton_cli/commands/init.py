@@ -13,6 +13,6 @@ def init(project: cli.ProjectOption = None, json: cli.JsonOption = False) -> Non
     def text() -> str:
         from baton_cli.views.text import init_text
 
-        return init_text(answer)
+        return init_text(answer, output.baton())
 
     output.emit(answer, json_mode=json, text=text)

@@ -15,5 +15,6 @@ def pause(
     with cli.operator(project) as person:
         answer = person.pause(cli.which_change(person.context.project, change), why)
     name = output.escape(answer["change"])
-    said = f"{name} is paused: running work goes on, nothing more is handed out\nnext, when it may go on: baton resume {name}"
+    said = f"{name} is paused: running work goes on, nothing more is handed out"
+    said += f"\nnext, when it may go on: {output.baton()} resume {name}"
     output.emit(answer, json_mode=json, text=said)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import Annotated, Any
 
 import typer
 
-from baton_cli import cli, context, output
+from baton_cli import cli, output
 
 
 def status(
@@ -43,7 +42,7 @@ def _text(answer: dict[str, Any], now: float, size: tuple[int, int] | None = Non
     from baton_cli.views.queue import queue_view
 
     width, lines = size or (None, None)
-    command = shlex.join(context.typed(context.launcher()))
+    command = output.baton()
     return queue_view(answer, now=now, colour=output.colour(), width=width, lines=lines, command=command)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from baton_cli.core import wording
+from baton_cli.core.facts import Change
 from baton_cli.core.frontier import Progress, Status, TicketView
 from baton_cli.core.lifecycle import Assignment, State
 from baton_cli.core.prompt import TITLE_LIMIT, shorten
@@ -174,9 +175,13 @@ def remedy_text(ways: Iterable[Mapping[str, Any]]) -> str:
     return " ".join([*texts[:1], *(f"({text})" for text in texts[1:])])
 
 
-def complete(progress: Progress, branch: str, head: str, target: str | None, change: str, baton: str) -> dict[str, Any]:
-    """Every ticket of the latest revision is finished. `baton` is how a shell calls Baton."""
-    land = f"{baton} land {shlex.quote(change)}" + ("" if target else " --into BRANCH")
+def complete(progress: Progress, change: Change, landed: str | None, baton: str) -> dict[str, Any]:
+    """Every ticket of the latest revision is finished. `landed` is the branch that has it all already; `baton` is how a
+    shell calls Baton."""
+    name = shlex.quote(change.change)
+    then = f"commit the ticks in tasks.md, then: openspec archive {name}"
+    if landed is None:
+        then = f"{baton} land {name}{'' if change.target_branch else ' --into BRANCH'}, {then}"
     return {
         "kind": "complete",
         "total": progress.total,
@@ -184,9 +189,9 @@ def complete(progress: Progress, branch: str, head: str, target: str | None, cha
         "external": progress.external,
         "attested": progress.attested,
         "skipped": progress.skipped,
-        "integration_branch": branch,
-        "integration_head": head,
-        "then": f"{land}, commit the ticks in tasks.md, then: openspec archive {shlex.quote(change)}",
+        "integration_branch": change.integration_branch,
+        "integration_head": change.integration_head,
+        "then": then if landed is None else f"{landed} has it all: {then}",
     }
 
 

@@ -10,9 +10,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from baton_cli.context import launcher
 from baton_cli.demo import outside, scenario
 from baton_cli.demo.switchboard import Switchboard
+from baton_cli.invocation import launcher
 
 AGENT = Path(__file__).with_name("agent.py")
 GRACE = 10.0  # seconds for a drive to end in an orderly way

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from baton_cli import process, slots
-from baton_cli.context import launcher
 from baton_cli.core import prompt
 from baton_cli.core.lifecycle import Terminal
 from baton_cli.drive import groups
 from baton_cli.drive.order import Order
 from baton_cli.drive.records import Records
+from baton_cli.invocation import launcher
 from baton_cli.project import Project
 
 KEPT = ("BATON_PYTHON", "BATON_CACHE")  # with these the seal command finds its environment

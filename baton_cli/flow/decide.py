@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from baton_cli.context import Context, typed
+from baton_cli.context import Context
 from baton_cli.core import integration
 from baton_cli.core.actions import iso
 from baton_cli.core.facts import Change, Completion
@@ -16,6 +16,7 @@ from baton_cli.errors import USAGE, BatonError
 from baton_cli.flow.parts import branch, holding, tokens
 from baton_cli.flow.parts.person import who
 from baton_cli.git import repo
+from baton_cli.invocation import typed
 from baton_cli.store import assignments, events
 from baton_cli.store import plans as store_plans
 

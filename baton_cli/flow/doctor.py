@@ -16,7 +16,7 @@ from baton_cli.config import Config
 from baton_cli.context import Context
 from baton_cli.core.findings import ERROR, NOTE, OK, WARNING, Finding
 from baton_cli.errors import BatonError
-from baton_cli.flow.parts import checkup_git, checkup_work
+from baton_cli.flow.parts import checkup_git, checkup_work, renamed
 from baton_cli.project import Project
 from baton_cli.store import assignments, db
 from baton_cli.store import plans as store_plans
@@ -105,7 +105,9 @@ def _with_store(project: Project, *, repair: bool) -> Iterator[Finding]:
             problem = db.damage(context.store)
             if problem is not None:
                 raise BatonError("store_corrupt", f"{project.queue_db}: {problem}", db.CORRUPT_HINT)
-            yield Finding(OK, "store", f"Baton's record {project.queue_db} is sound")
+            known = len(store_plans.all_changes(context.store))
+            held = f"holds {known} change{'' if known == 1 else 's'}" if known else "holds nothing yet"
+            yield Finding(OK, "store", f"Baton's record {project.queue_db} is sound, and {held}")
             yield from _beside_store(context, repair=repair)
     except BatonError as error:
         yield Finding(ERROR, error.code, error.message, error.hint)
@@ -125,6 +127,13 @@ def _beside_store(context: Context, *, repair: bool) -> Iterator[Finding]:
             "project_moved",
             f"the project was moved or copied with work in progress ({len(moved)}), whose ids do not lead here",
             f"in bind, seal and reconcile of that work: --project {shlex.quote(str(context.project.root))}",
+        )
+    for change in renamed.gone(context):
+        yield Finding(
+            WARNING,
+            "change_gone",
+            f"{change.change} has no folder any more, and what is merged on {change.integration_branch} has not landed",
+            f"if it was renamed, give it back the name openspec/changes/{change.change}; else that branch keeps the work",
         )
     places: frozenset[Path] = frozenset(context.worktree(item.worktree) for item in every if item.open)
     known = {Path(item.worktree).name: item for item in every}

@@ -11,6 +11,7 @@ from baton_cli.core.facts import Change
 from baton_cli.core.frontier import Status, TicketView, progress
 from baton_cli.core.lifecycle import State
 from baton_cli.errors import BatonError
+from baton_cli.flow.parts import stops
 from baton_cli.store import assignments
 from baton_cli.store import plans as store_plans
 
@@ -22,16 +23,7 @@ def without_hand_outs(
     counts = progress(views)
     change = store_plans.get_change(context.store, change.change) or change
     if counts.finished == counts.total and stopped is None:
-        return [
-            actions.complete(
-                counts,
-                change.integration_branch,
-                change.integration_head,
-                change.target_branch,
-                change.change,
-                context.shell(),
-            )
-        ]
+        return [actions.complete(counts, change, stops.landed(context, change), context.shell())]
     held = [view.assignment for view in views if view.assignment is not None and view.status is Status.IN_FLIGHT]
     running = [item for item in held if item.state is State.CLAIMED or (item.state is State.SEALED and not stopped)]
     # An agent is at work even where an edit of the plan has left its ticket ambiguous for now.

@@ -75,7 +75,7 @@ def _receipt(context: Context, view: TicketView, held: Assignment | None) -> dic
 
 
 def _held(context: Context, held: Assignment) -> dict[str, Any]:
-    return {**assignment_value(held), "worktree": str(context.worktree(held.worktree))}
+    return {**assignment_value(context, held), "worktree": str(context.worktree(held.worktree))}
 
 
 def _logs(context: Context, held: Assignment) -> list[str]:

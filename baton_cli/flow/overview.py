@@ -27,7 +27,7 @@ def completed(context: Context, change: dict[str, Any], plan: Plan, views: Itera
             view = by_key[ticket["key"]]
             held = behind(view, ended.get)
             if held is not None:
-                ticket["assignment"] = assignment_value(held)
+                ticket["assignment"] = assignment_value(context, held)
                 ticket["proof"] = receipt_value(held.receipt, bodies.get(held.receipt)) if held.receipt else None
             elif view.status is Status.INTEGRATED and view.completion is not None and view.completion.commit:
                 elsewhere[view.completion.commit] = ticket

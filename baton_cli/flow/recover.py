@@ -10,7 +10,7 @@ from baton_cli.core.facts import Change
 from baton_cli.core.frontier import FINISHED, TicketView
 from baton_cli.core.lifecycle import Assignment, Event, State, counts_as_attempt
 from baton_cli.errors import BatonError
-from baton_cli.flow.parts import activity, branch, clearing, holding, stops, tickets
+from baton_cli.flow.parts import activity, branch, clearing, holding, renamed, stops, tickets
 from baton_cli.flow.parts.tickets import Loaded
 from baton_cli.flow.parts.travelled import Travelled, asked
 from baton_cli.git import leftovers, repo
@@ -23,10 +23,12 @@ def start(context: Context, loaded: Loaded) -> Change:
     """Record a change that is first run: its integration branch starts at the HEAD of the checkout, and what came with
     the repository below that is recorded as finished.
 
-    With the store gone but the branch there, the rest is read from the branch's own commits.
+    With the store gone but the branch there, the rest is read from the branch's own commits. Error: `change_renamed`.
     """
     change = loaded.change
     version()  # too old a git is refused before anything is made
+    if (wrong := renamed.refusal(context, loaded)) is not None:
+        raise wrong
     repository = context.project.repository
     head = repo.head(repository)
     name = names.integration_branch(context.config.branch_prefix, change)

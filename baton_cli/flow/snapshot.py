@@ -1,4 +1,5 @@
-"""Everything that can be shown of a change, as one value. Reads the store and tasks.md; asks git nothing, writes nothing."""
+"""Everything that can be shown of a change, as one value. Reads the store and tasks.md; asks git at most whether a stop is over,
+writes nothing."""
 
 from __future__ import annotations
 
@@ -8,11 +9,9 @@ from typing import Any
 from baton_cli.context import Context
 from baton_cli.core import actions, names
 from baton_cli.core.actions import iso
-from baton_cli.core.facts import Change
 from baton_cli.core.frontier import FINISHED, Progress, Status, TicketView, progress
-from baton_cli.flow.parts import stops, work
+from baton_cli.flow.parts import renamed, stops, work
 from baton_cli.flow.parts.tickets import Loaded
-from baton_cli.store import events
 from baton_cli.store import plans as store_plans
 
 SCHEMA = "baton.status/1"
@@ -31,16 +30,24 @@ def snapshot(context: Context, loaded: Loaded, views: tuple[TicketView, ...]) ->
         "target_branch": change.target_branch if change else None,
         "integration_branch": change.integration_branch if change else None,
         "integration_head": change.integration_head if change else None,
-        "landed": _landed(context, change) if change else None,
+        "landed": stops.landed(context, change) if change else None,
         "progress": counts._asdict(),
         "boxes": {"total": loaded.plan.document.total, "done": loaded.plan.document.done},
         "slots": work.slots(context),
         "attention": [
-            *(stops.current(context, loaded.change) if change else _forgotten(context, loaded.change)),
+            *(stops.current(context, loaded.change) if change else _before(context, loaded)),
             *actions.blocked_tickets(views, command, str(context.project.root), steps=True),
         ],
         "sections": _sections(context, loaded, views),
     }
+
+
+def _before(context: Context, loaded: Loaded) -> list[dict[str, Any]]:
+    """What a person should know of a change before it is begun."""
+    error = renamed.refusal(context, loaded)
+    return (
+        _forgotten(context, loaded.change) if error is None else [stops.blocked(error.code, error.message, error.hint)]
+    )
 
 
 def _forgotten(context: Context, change: str) -> list[dict[str, Any]]:
@@ -54,14 +61,7 @@ def _forgotten(context: Context, change: str) -> list[dict[str, Any]]:
         return []
     detail = f"{folder} holds {number} worktrees of this change, but {context.project.queue_db} knows nothing of it"
     hint = "put that file back; without it Baton starts anew from what is merged, and leaves those folders alone"
-    return [{**actions.blocked("record_lost", [], detail, hint), "steps": [{"say": hint, "run": []}]}]
-
-
-def _landed(context: Context, change: Change) -> str | None:
-    """The branch that has the integration head since a landing."""
-    event = events.latest(context.store, change.change, "landed")
-    target, _, head = ((event.detail or "") if event else "").rpartition(" at ")
-    return target if head == change.integration_head else None
+    return [stops.blocked("record_lost", detail, hint)]
 
 
 def state_of(counts: Progress) -> str:
@@ -104,9 +104,10 @@ def _ticket(context: Context, view: TicketView, waits_for: list[str]) -> dict[st
             "at": iso(completion.at),
             "who": completion.who,
             "why": completion.why,
+            "reworded": completion.fingerprint != ticket.fingerprint,
         }
     if view.assignment is not None:
-        value["assignment"] = work.assignment_value(view.assignment)
+        value["assignment"] = work.assignment_value(context, view.assignment)
         value["assignment"]["busy"] = work.busy(context, view.assignment)
     return value
 

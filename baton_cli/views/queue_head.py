@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from baton_cli.views.page import GAP, INDENT, Line, Page, cells, length
-from baton_cli.views.words import count, finished, shown
+from baton_cli.views.words import count, finished, listed, short, shown
 
 BAR_LEAST, BAR_MOST = 10, 30
 HASH = 7  # characters of a commit
+NAMED = 6  # tickets in a note
 
 
 def head(change: Mapping[str, Any], page: Page) -> list[Line]:
@@ -39,9 +40,24 @@ def head(change: Mapping[str, Any], page: Page) -> list[Line]:
             lines[-1] += [(GAP, ""), *part]
         elif part:
             lines.append([(INDENT, ""), *page.clip(part, page.width - len(INDENT))])
+    lines += _reworded(change, page)
     if complete and total:
         lines += _next(change, page)
     return lines
+
+
+def _reworded(change: Mapping[str, Any], page: Page) -> list[Line]:
+    """Work that is counted here and not by `audit`: the text that it was done for is another one now."""
+    keys = [
+        short(ticket["key"])
+        for section in change.get("sections", ())
+        for ticket in section["tickets"]
+        if ticket["status"] == "integrated" and ticket.get("evidence", {}).get("reworded")
+    ]
+    if not keys:
+        return []
+    said = f"{listed(keys, NAMED)} reworded after the merge: {page.command} audit does not count that"
+    return [[(INDENT + part, "dim")] for part in page.wrap(said, page.width - len(INDENT), 2)]
 
 
 def told(change: Mapping[str, Any]) -> Line:

@@ -156,7 +156,7 @@ def _idle(change: Mapping[str, Any], grid: Grid) -> list[Line]:
     ready = change["progress"].get("ready", 0)
     if not ready or change.get("paused") is not None:
         return []
-    if any(action.get("reason") == "record_lost" for action in change.get("attention", ())):
+    if any(action.get("reason") in ("record_lost", "change_renamed") for action in change.get("attention", ())):
         return []
     if not change.get("integration_branch"):
         name = shown(change["change"])

@@ -165,8 +165,8 @@ def receipt_text(answer: Value) -> str:
     return _page([*lines, *(f"  note: {note}" for note in notes if note)])
 
 
-def init_text(answer: Value) -> str:
-    """What `init` found and wrote."""
+def init_text(answer: Value, baton: str = "baton") -> str:
+    """What `init` found and wrote. `baton` is how Baton is called there."""
     path = shown(answer["config"])
     lines = [f"wrote {path}" if answer["written"] else f"{path} is there already and stays as it is"]
     commands, setup, why = answer["commands"], answer["setup"], answer["why"]
@@ -182,7 +182,7 @@ def init_text(answer: Value) -> str:
     if answer.get("ignore"):
         lines.append("to be told to pass over .dsh/, where the worktrees are")
         lines += [f"  {item['tool']:<8}  {shown(item['where'])}: {item['line']}" for item in answer["ignore"]]
-    return _page([*lines, "next: baton plan"])
+    return _page([*lines, f"next: {baton} plan"])
 
 
 def _facts(facts: Iterable[tuple[str, str]]) -> list[str]:

@@ -32,8 +32,9 @@ def land_text(answer: Value) -> str:
 MARKS = {"integrated": "✓", "attested": "~", "external": "~", "unproved": "✗"}
 
 
-def audit_text(answer: Value) -> str:
-    """One line a ticked box, what is to be known about it below, then what the audit says and what it does not."""
+def audit_text(answer: Value, baton: str = "baton") -> str:
+    """One line a ticked box, what is to be known about it below, then what the audit says and what it does not.
+    `baton` is how Baton is called there."""
     lines = [_audit_head(answer)]
     for problem in answer["problems"]:  # first: it may be why every box below lacks its evidence
         lines += [f"! {prose(problem['message'])}", f"  -> {prose(problem['hint'])}"]
@@ -55,7 +56,7 @@ def audit_text(answer: Value) -> str:
     open_levels = {box["level"] for box in answer["boxes"] if not box["passed"]} & {"attested", "external"}
     if open_levels:
         allowed = ",".join(sorted({*answer["allowed"], *open_levels}))
-        lines.append(f"-> to accept them as they are: baton audit {shown(answer['change'])} --allow {allowed}")
+        lines.append(f"-> to accept them as they are: {baton} audit {shown(answer['change'])} --allow {allowed}")
     return "".join(f"{line}\n" for line in [*lines, f"note: {prose(answer['proves'])}"])
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from baton_cli import output
 from tests import invariants
 from tests.conftest import run_git, write_files
 from tests.kit import World, baton, baton_json, hand_outs, kinds, make_world, only, seal_command
@@ -250,7 +251,7 @@ def test_a_decision_says_what_is_so_now_and_what_comes_next(world: World) -> Non
     ]  # fmt: skip
     assert told(world, "pause", "--why", "lunch") == [
         "grow is paused: running work goes on, nothing more is handed out",
-        "next, when it may go on: baton resume grow",
+        f"next, when it may go on: {output.baton()} resume grow",
     ]
     paused = told(world, "reopen", "1.2", "--why", "not quite")
     assert paused[0] == "1.2 is open again, and its box is not ticked"

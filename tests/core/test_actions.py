@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from baton_cli.core import actions, prompt
 from baton_cli.core.actions import ANSWER_LIMIT, at_most, blocked_tickets, fit, hand_out, iso, next_step, text_of, wait
+from baton_cli.core.facts import Change
 from baton_cli.core.frontier import Progress, Status, TicketView, survey
 from baton_cli.core.lifecycle import Assignment, State
 from tests.stand_ins import CHANGE, CHECKED, UNCHECKED, ids_of, make_assignment, make_attempt, make_plan
@@ -117,7 +118,8 @@ def test_an_answer_says_where_it_stands() -> None:
 
 
 BLOCKED = actions.blocked("manual", ["grow#1.1"], "d", "r")
-COMPLETE = actions.complete(COUNTS, "baton/grow/integration", "a" * 40, "main", CHANGE, "baton")
+GROWN = Change(CHANGE, "main", "b" * 40, "baton/grow/integration", "a" * 40, None, 0.0)
+COMPLETE = actions.complete(COUNTS, GROWN, None, "baton")
 WAIT = wait("s", [], "x")
 
 
@@ -293,8 +295,10 @@ def test_complete_says_what_to_do_next() -> None:
     )
     assert (COMPLETE["integration_branch"], COMPLETE["integration_head"]) == ("baton/grow/integration", "a" * 40)
     assert COMPLETE["then"] == "baton land grow, commit the ticks in tasks.md, then: openspec archive grow"
-    nowhere = actions.complete(COUNTS, "b", "a" * 40, None, CHANGE, "baton")
+    nowhere = actions.complete(COUNTS, GROWN._replace(target_branch=None), None, "baton")
     assert nowhere["then"].startswith("baton land grow --into BRANCH, ")
+    landed = actions.complete(COUNTS, GROWN, "main", "baton")
+    assert landed["then"] == "main has it all: commit the ticks in tasks.md, then: openspec archive grow"
 
 
 # Small things

@@ -44,7 +44,7 @@ def test_a_sound_project_is_well(world: World) -> None:
     told = baton(world.root, "doctor")
     assert told.returncode == 0
     assert "  ✓ git 2." in told.stdout
-    assert "  ✓ no lock is held\n  ✓ Baton's record .dsh/baton/queue.db is sound\n" in told.stdout
+    assert "  ✓ no lock is held\n  ✓ Baton's record .dsh/baton/queue.db is sound, and holds 1 change\n" in told.stdout
     assert "  ✓ worktrees in .dsh/baton/worktrees, all in order: 1\n" in told.stdout
     assert "\nall is well\n" in told.stdout
     assert "does not prove that they check enough" in told.stdout

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from baton_cli import locks
+from baton_cli.core.actions import iso
 from baton_cli.errors import BatonError
 from tests import invariants
 from tests.conftest import run_git, write_files
@@ -458,9 +459,22 @@ def test_a_commit_of_somebody_else_on_the_integration_branch_is_named(world: Wor
     for words in (keep, back):
         run_git(world.root, *words.split())
     assert run_git(world.root, "rev-parse", f"kept-{foreign[:8]}") == foreign
+    assert world.status()["attention"] == [], "what is over is not shown until the next call"
     world.actions()
     assert world.ticket("1.1")["status"] == "integrated"
     assert world.status()["attention"] == []
+
+
+def test_a_commit_is_a_sign_of_life_before_any_call_has_seen_it(world: World) -> None:
+    action = hand_outs(world.actions(capacity=1))[0]
+    held = world.ticket("1.1")["assignment"]
+    assert held["last_evidence_at"] == held["since"]
+    world.work(action)
+    log = world.project.common_dir / "worktrees" / Path(action["cwd"]).name / "logs" / "HEAD"
+    os.utime(log, (world.clock() + 60,) * 2)  # as if that had been a minute later
+    assert world.ticket("1.1")["assignment"]["last_evidence_at"] == iso(world.clock() + 60)
+    log.unlink()  # core.logAllRefUpdates may be off
+    assert world.ticket("1.1")["assignment"]["last_evidence_at"] == held["last_evidence_at"]
 
 
 def test_npm_style_setup_runs_in_every_worktree(tmp_path: Path) -> None:

@@ -85,6 +85,14 @@ def test_a_clone_of_landed_work_shows_what_finished_each_ticket(tmp_path: Path) 
     assert (tmp_path / "one.html").read_bytes() == (tmp_path / "two.html").read_bytes()
 
 
+def test_a_clone_of_landed_work_has_nothing_to_land(tmp_path: Path) -> None:
+    world = clone(ended(tmp_path), tmp_path / "clone")
+    (done,) = world.actions()["actions"]
+    assert done["kind"] == "complete"
+    assert done["then"] == "main has it all: commit the ticks in tasks.md, then: openspec archive grow"
+    assert world.status()["landed"] == "main"
+
+
 def test_a_clone_goes_on_from_there(tmp_path: Path) -> None:
     world = clone(ended(tmp_path), tmp_path / "clone")
     before = statuses(world)

@@ -110,6 +110,15 @@ def test_waiting_sections_in_a_row_are_folded() -> None:
     assert len(lines) <= LINES
 
 
+def test_work_on_a_text_that_is_another_one_now_is_named() -> None:
+    reworded = {**ticket("1.1", "a", "integrated"), "evidence": {"reworded": True}}
+    same = {**ticket("1.2", "b", "integrated"), "evidence": {"reworded": False}}
+    assert "\n  1.1 reworded after the merge: baton audit does not count that\n" in view(
+        change(section("1", "A", reworded, same))
+    )
+    assert "reworded" not in view(change(section("1", "A", same)))
+
+
 def test_several_changes_share_the_page() -> None:
     done = change(
         section("1", "Ground", ticket("1.1", "a", "integrated"), ticket("1.2", "b", "skipped")), name="old-one"

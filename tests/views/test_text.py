@@ -9,6 +9,7 @@ import pytest
 from baton_cli.core import actions as core
 from baton_cli.core import plan, tasks
 from baton_cli.core.checks import CheckSources
+from baton_cli.core.facts import Change
 from baton_cli.core.frontier import Progress
 from baton_cli.views.text import actions_text, init_text, log_text, plan_text, receipt_text, settled_text
 from baton_cli.views.words import age, seconds, span
@@ -98,9 +99,8 @@ def test_wait_blocked_and_complete() -> None:
     )
     assert "blocked: setup failed  1.1 and 3 more\n  npm ci failed\n  -> baton retry\n" in text
     counts = Progress(4, 3, 0, 0, 1, 0, 0, 0, 0)
-    text = actions_text(
-        answer(core.complete(counts, "baton/add-x/integration", "4f2a91c0d3e8b7", "main", "add-x", "baton"))
-    )
+    change = Change("add-x", "main", "b", "baton/add-x/integration", "4f2a91c0d3e8b7", None, 0.0)
+    text = actions_text(answer(core.complete(counts, change, None, "baton")))
     assert "complete: 4 tickets (3 integrated, 1 skipped)\n  on baton/add-x/integration at 4f2a91c0d3e8\n  -> " in text
     assert "openspec archive add-x\n" in text
 

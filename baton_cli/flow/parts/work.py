@@ -31,6 +31,19 @@ def busy(context: Context, assignment: Assignment) -> dict[str, str] | None:
     return {"with": with_it, "since": str(found.get("since"))}
 
 
+def _last_sign(context: Context, assignment: Assignment) -> float:
+    """When the agent was heard of last: what was recorded, or the last commit in the worktree since. Asks git nothing."""
+    attempt = assignment.attempt
+    if assignment.state is not State.CLAIMED or assignment.prepared_at is None:
+        return attempt.evidence_at
+    log = context.project.common_dir / "worktrees" / context.worktree(assignment.worktree).name / "logs" / "HEAD"
+    try:
+        moved = log.stat().st_mtime
+    except OSError:  # no reflog is kept there, or the worktree is gone
+        return attempt.evidence_at
+    return max(attempt.evidence_at, moved) if moved > assignment.prepared_at else attempt.evidence_at
+
+
 def behind(view: TicketView, find: Callable[[str], Assignment | None]) -> Assignment | None:
     """The assignment of a ticket: the open one, or the one that finished it, which `find` gives by its id."""
     if view.assignment is not None or view.status not in FINISHED or view.completion is None:
@@ -39,7 +52,7 @@ def behind(view: TicketView, find: Callable[[str], Assignment | None]) -> Assign
     return found if found is not None and found.state is State.INTEGRATED else None
 
 
-def assignment_value(assignment: Assignment) -> dict[str, Any]:
+def assignment_value(context: Context, assignment: Assignment) -> dict[str, Any]:
     """An assignment with its current attempt. Times are ISO 8601 in UTC."""
     attempt = assignment.attempt
     return {
@@ -53,7 +66,7 @@ def assignment_value(assignment: Assignment) -> dict[str, Any]:
         "ended": attempt.terminal,
         "state_since": iso(assignment.state_since),
         "since": iso(attempt.claimed_at),
-        "last_evidence_at": iso(attempt.evidence_at),
+        "last_evidence_at": iso(_last_sign(context, assignment)),
         "lease_expires_at": iso(attempt.lease_expires_at) if assignment.state is State.CLAIMED else None,
         "branch": assignment.branch,
         "worktree": assignment.worktree,

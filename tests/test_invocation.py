@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from baton_cli.context import launcher, typed
+from baton_cli.invocation import launcher, typed
 
 
 def test_the_launcher_goes_by_its_own_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,71 @@
+"""A change whose folder got another name: nothing of its work is forgotten, and no box counts as ticked by hand for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from baton_cli.errors import BatonError
+from baton_cli.flow.doctor import examine
+from baton_cli.project import find
+from tests import invariants
+from tests.conftest import run_git
+from tests.kit import World, baton, hand_outs, make_world
+
+
+def renamed(folder: Path, name: str = "bloom") -> World:
+    """One ticket of `grow` is integrated; then its folder gets another name."""
+    world = make_world(folder / "project")
+    world.finish(hand_outs(world.actions(capacity=1))[0])
+    world.tasks.parent.rename(world.tasks.parent.parent / name)
+    return World(world.root, name, world.clock)
+
+
+def said(world: World) -> set[str]:
+    return {finding.code for finding in examine(find(world.root), repair=False)}
+
+
+def test_it_is_not_begun_without_the_work_that_its_ticks_stand_for(tmp_path: Path) -> None:
+    world = renamed(tmp_path)
+    (shown,) = world.status()["attention"]
+    assert shown["reason"] == "change_renamed"
+    with pytest.raises(BatonError) as refused:
+        world.actions()
+    assert refused.value.code == "change_renamed"
+    assert "give it back the name openspec/changes/grow" in refused.value.hint
+    assert "! change renamed" in baton(world.root, "status").stdout
+    assert "change_gone" in said(world)
+    assert not run_git(world.root, "for-each-ref", "refs/heads/baton/bloom"), "nothing was made"
+
+
+def test_the_old_name_goes_on_where_it_was(tmp_path: Path) -> None:
+    world = renamed(tmp_path)
+    world.tasks.parent.rename(world.tasks.parent.parent / "grow")
+    before = World(world.root, "grow", world.clock)
+    assert before.status()["attention"] == []
+    assert "change_gone" not in said(before)
+    before.run_to_end()
+    invariants.check(before)
+
+
+def test_without_its_ticks_it_begins_anew(tmp_path: Path) -> None:
+    world = renamed(tmp_path)
+    world.tasks.write_text(world.tasks.read_text().replace("[x]", "[ ]"))
+    assert world.status()["attention"] == []
+    assert hand_outs(world.actions())
+
+
+def test_with_its_work_in_the_checkout_it_goes_on(tmp_path: Path) -> None:
+    world = renamed(tmp_path)
+    run_git(world.root, "merge", "-q", "baton/grow/integration")
+    assert world.status()["attention"] == []
+    assert "change_gone" not in said(world)
+    assert hand_outs(world.actions())
+
+
+def test_an_archived_change_is_not_gone(tmp_path: Path) -> None:
+    world = renamed(tmp_path, "other")
+    (world.tasks.parent.parent / "archive").mkdir()
+    world.tasks.parent.rename(world.tasks.parent.parent / "archive" / "2026-01-01-grow")
+    assert "change_gone" not in said(world)
