@@ -5,7 +5,7 @@ Binding an agent is no state (the agent id is a column), and a ticket's status i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -134,11 +134,14 @@ def counts_as_attempt(ending: str, head_moved: bool) -> bool:
 SO_FAR = "attempts so far: "
 
 
-def told(attempts: Sequence[Attempt]) -> str:
-    """How the last attempts ended, for whoever comes next; empty when there was none."""
-    ended = [
-        f"#{item.number} {(item.terminal or 'lost sight of').replace('_', ' ')}" for item in attempts if item.batch
-    ]
+def told(attempts: Sequence[Attempt], refused: Mapping[int, str]) -> str:
+    """How the last attempts ended; empty when there was none. `refused` is why Baton did not take what one left."""
+    ended = []
+    for item in attempts:
+        if item.batch:
+            bad = item.terminal if item.terminal != Terminal.COMPLETED.value else None
+            said = bad or refused.get(item.number) or item.terminal or "lost sight of"
+            ended.append(f"#{item.number} {said.replace('_', ' ')}")
     return f"{SO_FAR}{', '.join(ended[-5:])}" if ended else ""
 
 

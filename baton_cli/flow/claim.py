@@ -8,10 +8,10 @@ from contextlib import ExitStack, contextmanager
 from baton_cli.context import Context
 from baton_cli.core import names
 from baton_cli.core.frontier import TicketView, claimable, room, survey
-from baton_cli.core.lifecycle import ORPHANED, SO_FAR, Assignment, Attempt, Event, State, told
+from baton_cli.core.lifecycle import ORPHANED, Assignment, Attempt, Event, State
 from baton_cli.core.plan import Plan
 from baton_cli.errors import BatonError
-from baton_cli.flow.parts import holding, tokens
+from baton_cli.flow.parts import attempts, holding, tokens
 from baton_cli.store import assignments
 from baton_cli.store import plans as store_plans
 
@@ -127,9 +127,8 @@ def _again(context: Context, assignment: Assignment, session: str, checkout: str
     """Take over an orphaned assignment, or give it up when its attempts are used up."""
     store = context.store
     if assignments.counted_attempts(store, assignment.id) >= context.config.attempts:
-        before = told(assignments.attempts(store, assignment.id))
-        earlier = (assignment.detail or "").partition(f"; {SO_FAR}")[0]  # a person began to count anew
-        detail = "; ".join(part for part in (earlier, before) if part)
+        before = attempts.so_far(store, assignment)
+        detail = "; ".join(part for part in (assignment.detail, before) if part)
         assignments.move(store, assignment, Event.GIVE_UP, now, reason=assignment.reason or "exhausted", detail=detail)
         return None
     number = assignment.attempt.next_number

@@ -11,7 +11,7 @@ from baton_cli.core import integration
 from baton_cli.core.actions import iso
 from baton_cli.core.facts import Change, Completion
 from baton_cli.core.frontier import FINISHED, Status, TicketView
-from baton_cli.core.lifecycle import Assignment, Event, State
+from baton_cli.core.lifecycle import SO_FAR, Assignment, Event, State
 from baton_cli.errors import USAGE, BatonError
 from baton_cli.flow.parts import branch, holding, tokens
 from baton_cli.flow.parts.person import who
@@ -209,7 +209,10 @@ def retry(context: Context, view: TicketView, why: str | None) -> Assignment:
             batch=None,
         )
         fresh = assignments.begin_attempt(store, assignment, Event.RETRY, attempt, now, cause=who(context))
+        # how often it was tried until now is nothing to be mended
+        columns = {"detail": (assignment.detail or "").partition(SO_FAR)[0].removesuffix("; ") or None}
         if assignment.state is State.SEALED:
-            fresh = assignments.set_columns(store, fresh, receipt=None)
+            columns["receipt"] = None
+        fresh = assignments.set_columns(store, fresh, **columns)
         assignments.log(store, fresh, "retried", now, cause=who(context), detail=why)
         return fresh

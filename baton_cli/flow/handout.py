@@ -10,8 +10,8 @@ from baton_cli.context import Context
 from baton_cli.core import actions, prompt
 from baton_cli.core import packet as packets
 from baton_cli.core.facts import Change
-from baton_cli.core.lifecycle import Assignment, State, told
-from baton_cli.flow.parts import activity, branch
+from baton_cli.core.lifecycle import Assignment, State
+from baton_cli.flow.parts import activity, attempts, branch
 from baton_cli.git import merge, repo
 from baton_cli.store import assignments, evidence
 
@@ -101,7 +101,7 @@ def _recovery(
     """What the next agent meets in the worktree: a merge to resolve, a merged tree that is red, or unfinished work."""
     path = context.worktree(assignment.worktree)
     reason = assignment.reason or "unknown"
-    before = told(assignments.attempts(context.store, assignment.id))
+    before = attempts.so_far(context.store, assignment)
     why = "; ".join(part for part in (assignment.detail or reason.replace("_", " "), before) if part)
     extra: dict[str, Any] = {"reason": reason, "previous_agent": previous_agent}
     if (

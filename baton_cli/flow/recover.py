@@ -10,7 +10,7 @@ from baton_cli.core.facts import Change
 from baton_cli.core.frontier import FINISHED, TicketView
 from baton_cli.core.lifecycle import Assignment, Event, State, counts_as_attempt
 from baton_cli.errors import BatonError
-from baton_cli.flow.parts import activity, branch, clearing, holding, renamed, stops, tickets
+from baton_cli.flow.parts import activity, attempts, branch, clearing, holding, renamed, stops, tickets
 from baton_cli.flow.parts.tickets import Loaded
 from baton_cli.flow.parts.travelled import Travelled, asked
 from baton_cli.git import leftovers, repo
@@ -199,7 +199,8 @@ def _expire(context: Context, assignment: Assignment, reason: str) -> Assignment
         current = assignments.get(store, assignment.id)
         if current.state is not State.CLAIMED or current.attempt != assignment.attempt:
             return None
-        moved_on = assignments.move(store, current, Event.LEASE_EXPIRED, now, reason=reason, detail=current.detail)
+        why = attempts.standing(current, reason, None)
+        moved_on = assignments.move(store, current, Event.LEASE_EXPIRED, now, logged=(reason, ""), **why)
         return assignments.set_attempt(store, moved_on, counted=int(counted), settled_at=now)
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import hmac
 
 from baton_cli.context import Context
-from baton_cli.core.lifecycle import SO_FAR, Assignment, Event, State, Terminal, counts_as_attempt
+from baton_cli.core.lifecycle import Assignment, Event, State, Terminal, counts_as_attempt
 from baton_cli.core.prompt import shorten
 from baton_cli.errors import USAGE, BatonError
-from baton_cli.flow.parts import activity, holding
+from baton_cli.flow.parts import activity, attempts, holding
 from baton_cli.store import assignments, evidence
 
 NOTE_LIMIT = 4_000
-ENDED = "its agent ended"
 SAID_LIMIT = 100  # characters of a note in the reason that is shown
 
 
@@ -110,17 +109,11 @@ def record_ending(
             )
             assignments.log(store, assignment, "ended", now, cause=terminal.value)
             if unsealed:
-                reason = assignment.reason or "no_receipt"
-                ended = f"{ENDED} ({_said(terminal, note)}) {_left_behind(terminal, moved, head not in (None, assignment.base))}"
-                detail = _told(assignment, ended)
-                assignment = assignments.move(store, assignment, Event.NO_RECEIPT, now, reason=reason, detail=detail)
+                left = _left_behind(terminal, moved, head not in (None, assignment.base))
+                ended = "no_receipt", f"its agent ended ({_said(terminal, note)}) {left}"
+                why = attempts.standing(assignment, *ended)
+                assignment = assignments.move(store, assignment, Event.NO_RECEIPT, now, logged=ended, **why)
         return assignment
-
-
-def _told(assignment: Assignment, ended: str) -> str:
-    """What a gate, a merge or a seal said before, since that is still to be mended, and the ending; no earlier ending."""
-    before = (assignment.detail or "").partition(f"; {SO_FAR}")[0].partition(f"; then {ENDED}")[0]
-    return ended if not before or before.startswith(ENDED) else f"{before}; then {ended}"
 
 
 def _said(terminal: Terminal, note: str | None) -> str:

@@ -130,16 +130,20 @@ def move(
     reason: str | None = None,
     detail: str | None = None,
     session: str | None = None,
+    logged: tuple[str, str] | None = None,
     **columns: Any,
 ) -> Assignment:
     """Apply a lifecycle event, with the columns that go with it, and log it. Inside a transaction.
+
+    `logged` are cause and detail of the event where these are not the assignment's reason and detail.
 
     Errors: `invalid_transition`; `changed_meanwhile` when the row no longer is what `assignment` says.
     """
     target = next_state(assignment.state, event)
     values: dict[str, Any] = {"state": target.value, "reason": reason, "detail": detail, "state_since": at, **columns}
     _update(store, assignment, values)
-    log(store, assignment, target.value, at, cause=reason or event.value, detail=detail, session=session)
+    cause, told = logged or (reason or event.value, detail)
+    log(store, assignment, target.value, at, cause=cause, detail=told, session=session)
     return get(store, assignment.id)
 
 
