@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import hypothesis
 import pytest
+
+# How long an example takes says something about the machine and what else it does, and nothing about what is tried.
+hypothesis.settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("any machine")
 
 # A shell that starts the suite in the background makes it, and all it starts, deaf to Ctrl-C: tests about Ctrl-C need ears.
 with contextlib.suppress(ValueError):  # not in the main thread
