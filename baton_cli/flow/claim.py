@@ -32,8 +32,10 @@ def claim(
 ) -> tuple[Assignment, ...]:
     """Claim what fits: orphaned assignments first, then the frontier, both in plan order. Losing a race is no error."""
     store, now = context.store, context.now()
-    orphans = assignments.of_change(store, plan.change, ORPHANED)
-    with _unlocked(context, orphans) as free:
+    most = _places(context, session, capacity)
+    if not most:
+        return ()
+    with _unlocked(context, assignments.of_change(store, plan.change, ORPHANED), most) as free:
         with store.transaction():
             views = survey(
                 plan,
@@ -41,7 +43,7 @@ def claim(
                 store_plans.completions(store, plan.change),
                 assignments.of_change(store, plan.change),
             )
-            places = room(session, capacity, context.config.parallel, assignments.every_open(store)).free
+            places = min(most, _places(context, session, capacity))
             claimed: list[Assignment] = []
             for view in claimable(views):
                 if len(claimed) >= places:
@@ -57,12 +59,27 @@ def claim(
         return tuple(claimed)
 
 
+def _places(context: Context, session: str, capacity: int) -> int:
+    return room(session, capacity, context.config.parallel, assignments.every_open(context.store)).free
+
+
 @contextmanager
-def _unlocked(context: Context, orphans: Sequence[Assignment]) -> Iterator[frozenset[str]]:
-    """Hold the lock of each orphan that nobody works on just now (file lock before database)."""
+def _unlocked(context: Context, orphans: Sequence[Assignment], places: int) -> Iterator[frozenset[str]]:
+    """Hold the locks of orphans that nobody works on just now (file lock before database): of as many as can be taken,
+    so that another claimer finds the rest free, and of those before them that are to be given up."""
+    free: set[str] = set()
     with ExitStack() as stack:
-        free = [item.id for item in orphans if stack.enter_context(holding.assignment(context, item.id, wait=False))]
+        for item in orphans:
+            if places <= 0:
+                break
+            if stack.enter_context(holding.assignment(context, item.id, wait=False)):
+                free.add(item.id)
+                places -= not _used_up(context, item)
         yield frozenset(free)
+
+
+def _used_up(context: Context, assignment: Assignment) -> bool:
+    return assignments.counted_attempts(context.store, assignment.id) >= context.config.attempts
 
 
 def _new(context: Context, change: str, view: TicketView, session: str, checkout: str, now: float) -> Assignment:
@@ -126,7 +143,7 @@ def _attempt(context: Context, number: int, session: str, checkout: str, now: fl
 def _again(context: Context, assignment: Assignment, session: str, checkout: str, now: float) -> Assignment | None:
     """Take over an orphaned assignment, or give it up when its attempts are used up."""
     store = context.store
-    if assignments.counted_attempts(store, assignment.id) >= context.config.attempts:
+    if _used_up(context, assignment):
         before = attempts.so_far(store, assignment)
         detail = "; ".join(part for part in (assignment.detail, before) if part)
         assignments.move(store, assignment, Event.GIVE_UP, now, reason=assignment.reason or "exhausted", detail=detail)

@@ -173,7 +173,7 @@ def test_an_orphan_is_taken_over_once(project: Project, claimers: Claimers, roun
         store.close()
         results = claimers.at_once(ids, capacity=1)
         given = Counter(ticket for result in results for ticket in result)
-        assert given
+        assert given, "whoever holds the lock of an orphan has room for it"
         assert set(given) <= set(READY_KEYS[:2])  # a claimer that finds the orphan's lock held goes on without it
         assert all(count == 1 for count in given.values())
         store = open_store(project.queue_db)
@@ -182,3 +182,19 @@ def test_an_orphan_is_taken_over_once(project: Project, claimers: Claimers, roun
             assert len(tries) == 1 + given[item.ticket]
             assert len({one.claim_token for one in tries}) == len(tries)
         store.close()
+
+
+def test_only_the_orphans_that_can_be_taken_are_locked(project: Project) -> None:
+    """A claimer without room for them would keep them from all others at that moment."""
+    ids, plan = begin(project), make_plan(TEXT)
+    store = open_store(project.queue_db)
+    context = Context(project, Config(), store, clock=lambda: 1.0)
+    first = claim.claim(context, plan, ids, session="s-0", capacity=5, checkout="")
+    with store.transaction():
+        for item in first[:3]:
+            assignments.move(store, item, Event.NO_RECEIPT, 2.0)
+    assert claim.claim(context, plan, ids, session="s-0", capacity=2, checkout="") == ()
+    assert not [*(project.state / "locks").glob("*")]
+    (taken,) = claim.claim(context, plan, ids, session="s-1", capacity=1, checkout="")
+    assert [path.stem for path in (project.state / "locks").glob("*")] == [taken.id]
+    store.close()
