@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -172,7 +173,7 @@ def change_of(surroundings: Context, ticket: str) -> str:
         )
     if len(changes) == 1:
         return changes[0]
-    names = " or ".join(f"{change}#{ticket}" for change in changes[:3])
+    names = " or ".join(shlex.quote(f"{change}#{ticket}") for change in changes[:3])
     raise _unclear(changes, f"name the ticket as {names}" if changes else "write one with OpenSpec")
 
 

@@ -121,7 +121,7 @@ class SessionController:
         work.notices.extend(mend.mend(self.context, work.name))
         work.stopped = recover.finish_merges(self.context, work.change)
         work.notices.extend(recover.supersede(self.context, work.loaded, self._views(work)))
-        recover.expire(self.context, work.name, work.take_over)
+        work.notices.extend(recover.lapse(self.context, work.name, work.take_over))
 
     def _vouch(self, work: Round) -> None:
         """An agent that ended well and could not seal: Baton runs the same checks itself."""

@@ -32,7 +32,7 @@ class Finisher:
             raise BatonError(
                 "not_complete",
                 f"{len(left)} of {len(views)} tickets of {change} are not finished: "
-                + ", ".join(f"{view.key} ({view.status.value})" for view in left[:5]),
+                + ", ".join(f"{view.key} ({view.status.value.replace('_', ' ')})" for view in left[:5]),
                 "finish them, or `baton skip` what is not wanted; see `baton status`",
             )
         notices = SessionController(self.context).tick(loaded.change)
@@ -49,6 +49,7 @@ class Finisher:
             merged=done.merged,
             place=None if done.place is None else str(done.place),
             ticks=open_ticks,
+            here=repo.head(repository).branch == done.target,
             notices=notices,
             command=self.context.shell(),
         )

@@ -104,7 +104,7 @@ class Observer:
         view = decide.find(tickets.views(self.context, loaded), ticket)
         if view.assignment is None and view.completion is not None and view.status is Status.INTEGRATED:
             return difference.merged(self.context, view.key, view.completion)
-        return difference.difference(self.context, decide.assignment_of(view))
+        return difference.difference(self.context, view.key, decide.assignment_of(view))
 
     def explain(self, change: str, ticket: str) -> dict[str, Any]:
         """Why a ticket stands where it stands, as `baton.explain/1`."""

@@ -19,19 +19,16 @@ def answer(
     merged: str | None,
     place: str | None,
     ticks: str | None,
+    here: bool,
     notices: Sequence[str],
     command: str,
 ) -> dict[str, Any]:
-    """What was done and what a person does next; `ticks` is the tasks file with uncommitted boxes, if it has any, `command`
-    how Baton is called."""
+    """What was done and what a person does next; `ticks` is the tasks file with uncommitted boxes, if it has any, `here`
+    whether it is in a checkout of the branch, `command` how Baton is called."""
     following = []
     if ticks is not None:
-        following.append(
-            {
-                "say": f"commit the ticks on {target}",
-                "run": f"git commit -m {_quoted(f'Tick {change}')} -- {_quoted(f':/{ticks}')}",
-            }
-        )
+        run = _commit_ticks(change, ticks, None if here else target, place)
+        following.append({"say": f"commit the ticks on {target}", "run": run})
     following += [
         {"say": "check the evidence", "run": f"{command} audit {_quoted(change)}"},
         {"say": "archive the change", "run": f"openspec archive {_quoted(change)}"},
@@ -50,6 +47,17 @@ def answer(
         "next": following,
     }
     return {**value, "notices": list(notices)} if notices else value
+
+
+def _commit_ticks(change: str, ticks: str, target: str | None, place: str | None) -> str:
+    """The command; with a `target`, from a checkout of something else: that one is checked out at `place`, or nowhere."""
+    commit = f"commit -m {_quoted(f'Tick {change}')} -- {_quoted(f':/{ticks}')}"
+    if target is None:
+        return f"git {commit}"
+    if place is None:
+        return f"git switch {_quoted(target)} && git {commit}"
+    there = f"git -C {_quoted(place)}"
+    return f"git diff -- {_quoted(f':/{ticks}')} | {there} apply && {there} {commit}"
 
 
 def _quoted(text: str) -> str:

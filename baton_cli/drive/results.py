@@ -46,9 +46,9 @@ class Results:
         for assignment, (child, known) in list(self.open.items()):
             again = next((action for action in handed if action["assignment_id"] == assignment), None)
             if again is not None:
-                state, detail = _refused(again, notices, known)
+                state, detail = _refused(controls, again, notices, known)
             else:
-                state, detail = _look(controls, child)
+                state, detail = _look(controls, child.action)
             if state != "sealed" or last:
                 del self.open[assignment]
                 self._close(child, state, detail)
@@ -75,23 +75,23 @@ class Results:
         )
 
 
-def _look(controls: SessionController, child: Child) -> tuple[str, str]:
+def _look(controls: SessionController, action: Action) -> tuple[str, str]:
     try:
-        found = controls.renew(child.assignment, child.action["claim_token"])
+        found = controls.renew(action["assignment_id"], action["claim_token"])
     except BatonError as error:
         return "unknown", error.message
     return str(found["state"]), str(found["detail"] or "")
 
 
-def _refused(again: Action, notices: Sequence[str], known: str) -> tuple[str, str]:
+def _refused(controls: SessionController, again: Action, notices: Sequence[str], known: str) -> tuple[str, str]:
     """State and detail of what is handed out again in the same answer."""
     reason = str(again.get("reason", ""))
     if again["kind"] == "resolve_merge" or reason == "conflict":
         return "conflicted", f"it conflicts in {', '.join(again.get('files', ()))}"
     head = f"{again['ticket']}: "
     detail = next((notice.removeprefix(head) for notice in notices if notice.startswith(head)), "")
-    if reason == "gate_failed":
-        return "rejected", detail or "the checks are red on the merged tree"
+    if reason == "gate_failed":  # which check it was, and its log, is kept with the assignment
+        return "rejected", detail or _look(controls, again)[1] or "the checks are red on the merged tree"
     return "unknown", detail or (known if reason == "no_receipt" and known else reason.replace("_", " "))
 
 

@@ -29,7 +29,7 @@ def baseline(context: Context, oid: str, commands: Sequence[str], setup: Sequenc
     path = context.worktree(context.worktree_name("baseline"))
     log = context.project.logs / f"baseline-{oid[:12]}.log"
     repository = context.project.repository
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    worktree.make_room(path)
     with holding.assignment(context, "baseline", wait=True):
         worktree.discard(repository, path)  # of a call that was killed
         worktree.add_detached(repository, path, oid)

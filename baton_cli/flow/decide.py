@@ -161,7 +161,9 @@ def assignment_of(view: TicketView) -> Assignment:
     """The assignment of a ticket. Error: `no_assignment`."""
     if view.assignment is None:
         raise BatonError(
-            "no_assignment", f"nobody works on {view.key} (it is {view.status.value})", "see `baton status`"
+            "no_assignment",
+            f"nobody works on {view.key} (it is {view.status.value.replace('_', ' ')})",
+            "see `baton status`",
         )
     return view.assignment
 
@@ -180,17 +182,16 @@ def _quiet(context: Context, assignment: Assignment) -> Iterator[Assignment]:
             yield assignments.get(context.store, assignment.id)
 
 
-def _end(context: Context, assignment: Assignment, event: Event, reason: str) -> Assignment:
+def _end(
+    context: Context, assignment: Assignment, event: Event, reason: str, logged: tuple[str, str] | None = None
+) -> Assignment:
     with _quiet(context, assignment) as current:
-        return assignments.move(context.store, current, event, context.now(), reason=reason)
+        return assignments.move(context.store, current, event, context.now(), reason=reason, logged=logged)
 
 
 def abandon(context: Context, view: TicketView, why: str) -> Assignment:
     """Give up the assignment. Branch and worktree stay; the ticket is free for a new assignment."""
-    ended = _end(context, assignment_of(view), Event.ABANDON, "abandoned")
-    with context.store.transaction():
-        assignments.log(context.store, ended, "abandon", context.now(), cause=who(context), detail=why)
-    return ended
+    return _end(context, assignment_of(view), Event.ABANDON, "abandoned", logged=(who(context), why))
 
 
 def retry(context: Context, view: TicketView, why: str | None) -> Assignment:
@@ -208,11 +209,9 @@ def retry(context: Context, view: TicketView, why: str | None) -> Assignment:
             counted=False,
             batch=None,
         )
-        fresh = assignments.begin_attempt(store, assignment, Event.RETRY, attempt, now, cause=who(context))
+        fresh = assignments.begin_attempt(store, assignment, Event.RETRY, attempt, now, who(context), why)
         # how often it was tried until now is nothing to be mended
         columns = {"detail": (assignment.detail or "").partition(SO_FAR)[0].removesuffix("; ") or None}
         if assignment.state is State.SEALED:
             columns["receipt"] = None
-        fresh = assignments.set_columns(store, fresh, **columns)
-        assignments.log(store, fresh, "retried", now, cause=who(context), detail=why)
-        return fresh
+        return assignments.set_columns(store, fresh, **columns)

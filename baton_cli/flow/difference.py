@@ -11,11 +11,11 @@ from baton_cli.errors import BatonError
 from baton_cli.git import repo
 
 
-def difference(context: Context, assignment: Assignment) -> dict[str, Any]:
-    """`baton.diff/1`. Reads only; the worker is not disturbed. Error: `not_prepared`."""
+def difference(context: Context, ticket: str, assignment: Assignment) -> dict[str, Any]:
+    """`baton.diff/1`; `ticket` is what it is called now. Reads only; the worker is not disturbed. Error: `not_prepared`."""
     if assignment.base is None:
         raise BatonError(
-            "not_prepared", f"nobody was sent to work on {assignment.ticket} yet", "wait for the next session or drive"
+            "not_prepared", f"nobody was sent to work on {ticket} yet", "wait for the next session or drive"
         )
     path = context.worktree(assignment.worktree)
     here = path.exists()
@@ -26,7 +26,7 @@ def difference(context: Context, assignment: Assignment) -> dict[str, Any]:
     return {
         "schema": "baton.diff/1",
         "assignment_id": assignment.id,
-        "ticket": assignment.ticket,
+        "ticket": ticket,
         "state": assignment.state.value,
         "base": base,
         "head": tip,

@@ -43,10 +43,12 @@ def examine(project: Project, *, repair: bool) -> tuple[Finding, ...]:
         yield from ()
 
     ask(load)
+    readable = not any(finding.level == ERROR for finding in found)
     ask(lambda: checkup_git.settings(project, config))
     ask(lambda: _places(project, repair=repair))
     ask(lambda: checkup_work.held_locks(project))
-    ask(lambda: _with_store(project, repair=repair))
+    if readable:  # else nobody knows where the worktrees are
+        ask(lambda: _with_store(project, repair=repair))
     return tuple(found)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from baton_cli.context import Context
-from baton_cli.core import canonical
+from baton_cli.core import canonical, names
 from baton_cli.core import packet as packets
 from baton_cli.core.actions import iso
 from baton_cli.core.facts import Change
@@ -35,7 +35,7 @@ def place_all(context: Context, change: Change, claims: Sequence[Assignment]) ->
     with ExitStack() as locks:
         fresh = [
             item
-            for item in claims
+            for item in (_relocated(context, claim) for claim in claims)
             if item.prepared_at is None
             and not context.worktree(item.worktree).exists()
             and locks.enter_context(holding.assignment(context, item.id, wait=False))
@@ -43,11 +43,22 @@ def place_all(context: Context, change: Change, claims: Sequence[Assignment]) ->
         if len(fresh) < 2:
             return {}
         for item in fresh:
-            context.worktree(item.worktree).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            worktree.make_room(context.worktree(item.worktree))
         context.progress(f"making {len(fresh)} worktrees")
         head = (store_plans.get_change(context.store, change.change) or change).integration_head
         made = worktree.add_all(repository, [(context.worktree(item.worktree), item.branch) for item in fresh], head)
         return {item.id: head for item, done in zip(fresh, made, strict=True) if done}
+
+
+def _relocated(context: Context, assignment: Assignment) -> Assignment:
+    """With its worktree where the configuration of now has it, as long as none was made."""
+    if assignment.prepared_at is not None or context.worktree(assignment.worktree).exists():
+        return assignment
+    place = context.worktree_name(f"{names.slug(assignment.change)}/{assignment.id.rpartition('-')[2]}")
+    if place == assignment.worktree:
+        return assignment
+    with context.store.transaction():
+        return assignments.set_columns(context.store, assignment, worktree=place)
 
 
 def prepare(
@@ -60,7 +71,8 @@ def prepare(
     setup: Sequence[str],
     placed: Mapping[str, str],
 ) -> Assignment:
-    """Give a claim its worktree, set-up and packet, under its lock. What is prepared already stays as it is.
+    """Give a claim its worktree, set-up and packet, under its lock. What is prepared already stays as it is; only a person's
+    `retry` brings a new packet, where the ticket or its checks were changed since.
 
     `placed` are the base commits of the worktrees that were made just now, by assignment.
     """
@@ -70,7 +82,9 @@ def prepare(
         if assignment.prepared_at is not None:
             # Its last agent may have been killed while its git held a lock that nobody recorded.
             leftovers.clear(context.project.common_dir, (f"refs/heads/{assignment.branch}",), path, sure=False)
-            return assignment
+            if assignment.attempt.kind != "retry":
+                return assignment
+            return _repacked(context, folder, plan, assignment, views, path)
         base = placed.get(assignment.id) or _place(context, change, assignment, path)
         result = provision(context.project.root, context.inside(path), context.config, setup, _log(context, assignment))
         if result.failed is not None:
@@ -101,7 +115,7 @@ def _log(context: Context, assignment: Assignment) -> Path:
 def _place(context: Context, change: Change, assignment: Assignment, path: Path) -> str:
     """The worktree on its branch at the integration head; its base commit. Nobody has been sent there yet."""
     repository = context.project.repository
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    worktree.make_room(path)
     if not path.exists():
         head = (store_plans.get_change(context.store, change.change) or change).integration_head
         try:
@@ -135,10 +149,44 @@ def _finish(
     view = next((view for view in views if view.ticket_id == assignment.ticket_id), None)
     if view is None:
         raise BatonError("ticket_gone", f"{assignment.ticket} is no longer in the plan", "call actions again")
-    # The packet is of the text as it is now, which may be newer than the claim; so is what its integration finishes.
+    value = _packet(context, folder, plan, assignment, view, views, path, base)
+    columns = {"base": base, "prepared_at": context.now(), "placed": placed}
+    return _keep(context, assignment, view, value, columns, str(path))
+
+
+def _repacked(
+    context: Context,
+    folder: ChangeFolder,
+    plan: Plan,
+    assignment: Assignment,
+    views: Sequence[TicketView],
+    path: Path,
+) -> Assignment:
+    """With a packet of the ticket as it is now, on the base that it has."""
+    view = next((view for view in views if view.ticket_id == assignment.ticket_id), None)
+    before: dict[str, Any] = json.loads(evidence.packet(context.store, assignment.packet or "") or b"{}")
+    if view is None or assignment.base is None or not before:
+        return assignment
+    value = _packet(context, folder, plan, assignment, view, views, path, assignment.base)
+    if {**json.loads(canonical.encode(value)), "created_at": None} == {**before, "created_at": None}:
+        return assignment
+    return _keep(
+        context, assignment, view, value, {}, "a new packet: the ticket, its checks or its documents were changed"
+    )
+
+
+def _keep(
+    context: Context,
+    assignment: Assignment,
+    view: TicketView,
+    value: Mapping[str, Any],
+    columns: Mapping[str, Any],
+    detail: str,
+) -> Assignment:
+    """Store a packet. It is of the text as it is now, which may be newer than the claim; so is what its integration
+    finishes."""
     ticket = view.planned.ticket
     now_called = {"ticket": view.key, "title": ticket.title, "fingerprint": ticket.fingerprint}
-    value = _packet(context, folder, plan, assignment, view, views, path, base)
     body = canonical.encode(value)
     store, now = context.store, context.now()
     write_private(
@@ -147,16 +195,8 @@ def _finish(
     write_private(packet_path(context, assignment.id), body)
     with store.transaction():
         name = evidence.add_packet(store, assignment.id, body, now)
-        assignment = assignments.set_columns(
-            store,
-            assignment,
-            **now_called,
-            base=base,
-            packet=name,
-            prepared_at=now,
-            placed=placed,
-        )
-        assignments.log(store, assignment, "prepared", now, detail=str(path))
+        assignment = assignments.set_columns(store, assignment, **now_called, packet=name, **columns)
+        assignments.log(store, assignment, "prepared", now, detail=detail)
     return assignment
 
 

@@ -156,6 +156,14 @@ def retire(context: Context, loaded: Loaded) -> tuple[str, ...]:
     return supersede(context, loaded, views)
 
 
+def lapse(context: Context, change: str, take_over: str | None) -> tuple[str, ...]:
+    """Expire claims, and say when there was nothing to take over: the name may be mistyped."""
+    expired = expire(context, change, take_over)
+    if take_over is None or any(one.attempt.session == take_over for one in expired):
+        return ()
+    return (f"nothing was taken over: session {take_over} holds no claim of this change",)
+
+
 def expire(context: Context, change: str, take_over: str | None) -> tuple[Assignment, ...]:
     """Claims whose lease ran out, or whose session is taken over, become `unknown`. A locked one never expires."""
     expired = []

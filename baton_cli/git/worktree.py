@@ -22,6 +22,18 @@ PASSING = (".lock': File exists", "could not lock", "cannot lock", "failed to re
 TRIES, FIRST_PAUSE = 7, 0.03  # seconds, doubled each time: about 2 s in all
 
 
+def make_room(path: Path) -> None:
+    """Make the folder in which a worktree is to be. Error `worktree_root_unusable`."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise BatonError(
+            "worktree_root_unusable",
+            f"the folder for worktrees {path.parent} cannot be made: {error.strerror}",
+            "see [worktree] root in baton.toml, and whose that folder is; then call again",
+        ) from error
+
+
 def add(cwd: Path, path: Path, branch: str, base: str) -> None:
     """Make `branch` at `base` and check it out in a new worktree at `path`; hooks do not run, no upstream is set.
 
@@ -129,7 +141,7 @@ def repair(cwd: Path, path: Path) -> None:
 
 def move(cwd: Path, path: Path, target: Path) -> None:
     """Move a worktree. Error `git_failed`, also for the main worktree."""
-    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_room(target)
     git("worktree", "move", os.path.abspath(path), os.path.abspath(target), cwd=cwd)
 
 

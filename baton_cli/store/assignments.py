@@ -148,7 +148,13 @@ def move(
 
 
 def begin_attempt(
-    store: Store, assignment: Assignment, event: Event, attempt: Attempt, at: float, cause: str
+    store: Store,
+    assignment: Assignment,
+    event: Event,
+    attempt: Attempt,
+    at: float,
+    cause: str,
+    detail: str | None = None,
 ) -> Assignment:
     """A new attempt with a new token: by `recover` (somebody works on it) or `retry`. Inside a transaction.
 
@@ -162,7 +168,7 @@ def begin_attempt(
     values = {"state": target.value, "attempt": attempt.number, "state_since": at}
     _update(store, assignment, values)
     fresh = get(store, assignment.id)
-    log(store, fresh, event.value, at, cause=cause)
+    log(store, fresh, event.value, at, cause=cause, detail=detail)
     return fresh
 
 

@@ -159,8 +159,8 @@ def _idle(change: Mapping[str, Any], grid: Grid) -> list[Line]:
     if any(action.get("reason") in ("record_lost", "change_renamed") for action in change.get("attention", ())):
         return []
     if not change.get("integration_branch"):
-        name = shown(change["change"])
-        said = f'not started: tell an agent session "run baton on {name}", or: {grid.page.command} drive {name} --agent CMD'
+        name, quoted = shown(change["change"]), shown(shlex.quote(str(change["change"])))
+        said = f'not started: tell an agent session "run baton on {name}", or: {grid.page.command} drive {quoted} --agent CMD'
     else:
         said = f"nothing runs now; {count(ready, 'ticket')} can begin with the next session or drive"
         slots = change.get("slots", {})

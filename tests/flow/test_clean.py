@@ -342,7 +342,7 @@ def test_what_the_record_does_not_know_is_kept_with_the_way_to_drop_it(tmp_path:
         way = why(answer, name).rpartition("git takes it when forced: ")[2]
         assert way.startswith(("git worktree remove /", "git branch -d "))
         assert subprocess.run(way, shell=True, cwd=world.root, capture_output=True).returncode
-        insisted = way.replace("remove", "remove --force").replace("-d", "-D").replace("&&", ";")
+        insisted = way.replace("remove", "remove --force").replace(" -d ", " -D ").replace("&&", ";")
         subprocess.run(insisted, shell=True, cwd=world.root, check=True)
     assert [item["name"] for item in clean(world)["kept"]] == [BRANCH]
     run_git(world.root, "merge", "-q", "--no-edit", BRANCH)

@@ -100,6 +100,20 @@ def test_the_branch_has_not_moved_and_is_checked_out_here(world: World) -> None:
     assert run_git(world.root, "stash", "list") == ""
 
 
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_the_ticks_are_committed_on_the_branch_that_it_landed_on(world: World, tmp_path: Path, elsewhere: bool) -> None:
+    run_git(world.root, "branch", "side")
+    if elsewhere:
+        run_git(world.root, "worktree", "add", "-q", str(tmp_path / "side of it"), "side")
+    before = tip(world)
+    first = land(world, "side")["next"][0]
+    assert first["say"] == "commit the ticks on side"
+    subprocess.run(["/bin/sh", "-c", first["run"]], cwd=world.root, check=True, capture_output=True)
+    assert tip(world) == before
+    assert "- [ ]" not in run_git(world.root, "show", f"side:{TASKS_FILE}")
+    assert "- [ ]" in run_git(world.root, "show", f"main:{TASKS_FILE}")
+
+
 def test_the_second_time_there_is_nothing_to_do(world: World) -> None:
     land(world)
     before = (tip(world), bytes_of(world))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -61,3 +62,40 @@ def test_what_was_before_is_told_to_the_next_and_to_the_person(world: World) -> 
     blocked = only(world.actions())
     assert blocked["reason"] == "exhausted"
     assert "attempts so far: #1 failed, #2 max tokens, #3 refused" in world.ticket("1.1")["assignment"]["detail"]
+
+
+MENDED = "- [ ] 1.1 Lay a flat stone\n  - verify: `test -f stone`\n"
+
+
+def exhausted_by_its_check(world: World) -> None:
+    world.tasks.write_text("- [ ] 1.1 Lay a stone\n  - verify: `exit 3`\n")
+    for _ in range(3):
+        action = hand_outs(world.actions())[0]
+        world.work(action, {"stone": str(action["attempt"])})
+        world.reconcile(action)
+    assert only(world.actions())["reason"] == "exhausted"
+
+
+def test_a_retry_brings_the_check_that_was_mended_and_the_text_of_now(world: World) -> None:
+    exhausted_by_its_check(world)
+    world.tasks.write_text(MENDED)
+    world.decide("1.1", "retry", None)
+    action = hand_outs(world.actions())[0]
+    assert "Lay a flat stone" in action["prompt"]
+    packet = json.loads(Path(action["packet"]).with_suffix(".json").read_text())
+    assert [check["command"] for check in packet["checks"]] == ["test -f stone"]
+    assert world.reconcile(action)["state"] == "unknown"
+    world.actions()  # what the earlier attempts left passes now
+    assert world.ticket("1.1")["status"] == "integrated"
+    invariants.check(world)
+
+
+def test_without_a_retry_and_without_a_change_the_packet_stays(world: World) -> None:
+    first = hand_outs(world.actions())[0]
+    frozen = Path(first["packet"]).read_bytes()
+    world.tasks.write_text(MENDED)
+    world.reconcile(first, "failed")
+    assert Path(hand_outs(world.actions())[0]["packet"]).read_bytes() == frozen
+    world.tasks.write_text("- [ ] 1.1 Lay a stone\n")
+    world.decide("1.1", "retry", None)
+    assert Path(hand_outs(world.actions())[0]["packet"]).read_bytes() == frozen

@@ -113,7 +113,7 @@ def own_worktree(context: Context, change: Change, oid: str) -> Path:
     repository = context.project.repository
     if not path.exists() or not inspect.belongs(path, context.project.common_dir) or not worktree.complete(path):
         worktree.discard(repository, path)
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        worktree.make_room(path)
         worktree.add_detached(repository, path, oid)
     return path
 
