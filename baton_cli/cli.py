@@ -67,7 +67,7 @@ def finisher(path: Path | None, *, json_mode: bool = False) -> Iterator[Finisher
     from baton_cli.finisher import Finisher
 
     with context.opened(locate(path), create=True, progress=progress(json_mode)) as surroundings:
-        yield Finisher(surroundings)
+        yield Finisher(surroundings if json_mode else _typed(surroundings))
 
 
 @contextmanager
@@ -79,11 +79,13 @@ def observer(path: Path | None, *, assignment: str | None = None, typed: bool = 
     gc.disable()  # a look makes values by the ten thousand, none of them in a circle: looking for circles costs a tenth
     try:
         with context.opened(locate(path, assignment), create=False) as surroundings:
-            if typed:
-                surroundings = surroundings._replace(command=invocation.typed(surroundings.command))
-            yield Observer(surroundings)
+            yield Observer(_typed(surroundings) if typed else surroundings)
     finally:
         gc.enable()
+
+
+def _typed(surroundings: Context) -> Context:
+    return surroundings._replace(command=invocation.typed(surroundings.command))
 
 
 def stamp(project: Project) -> tuple[object, ...]:
@@ -151,7 +153,9 @@ def which_change(project: Project, named: str | None, *, archived: bool = False)
         changes = tuple(dict.fromkeys(folder.name for folder in projects.archived(project)))
     if len(changes) == 1:
         return changes[0]
-    raise _unclear(changes, f"name one of them, such as {changes[0]}" if changes else "write one with OpenSpec")
+    raise _unclear(
+        changes, f"name one of them, such as {shlex.quote(changes[0])}" if changes else "write one with OpenSpec"
+    )
 
 
 def _unclear(changes: Sequence[str], hint: str) -> BatonError:
@@ -168,9 +172,8 @@ def change_of(surroundings: Context, ticket: str) -> str:
         return change
     changes = projects.changes(surroundings.project)
     if ticket in changes:
-        raise BatonError(
-            "no_such_ticket", f"{ticket!r} is a change, not a ticket", f"name one, such as {ticket}#1.2", USAGE
-        )
+        hint = f"name a ticket of it, such as {shlex.quote(f'{ticket}#1.2')}"
+        raise BatonError("no_such_ticket", f"{ticket!r} is a change, not a ticket", hint, USAGE)
     if len(changes) == 1:
         return changes[0]
     names = " or ".join(shlex.quote(f"{change}#{ticket}") for change in changes[:3])

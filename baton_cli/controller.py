@@ -136,7 +136,7 @@ class SessionController:
         work.integrated = integrate.integrate(self.context, work.name, work.setup, wait=False, wanted=self._wanted)
         work.stopped = work.integrated.stopped or work.stopped
         if work.stopped is not None:
-            work.notices.append(f"nothing is integrated now: {work.stopped.message}")
+            work.notices.append(f"nothing is integrated now: {work.stopped.message} ({work.stopped.hint})")
 
     def _integrate_waiting(self, work: Round) -> None:
         """The same with nothing else to do: wait for whoever holds the lock."""

@@ -95,6 +95,11 @@ def baton() -> str:
     return shlex.join(typed(launcher()))
 
 
+def as_typed(text: str) -> str:
+    """A text that calls Baton from anywhere, for whoever reads it in the current folder."""
+    return text.replace(f"{shlex.join(launcher())} ", f"{baton()} ")
+
+
 def _as_called(text: str) -> str:
     """Messages name a call as `baton VERB`; here it becomes one that can be typed."""
     return text.replace(_CALL, f"`{baton()} ") if _CALL in text else text

@@ -48,7 +48,7 @@ def drive(
     def text() -> str:
         with cli.observer(place.root, typed=True) as looks:
             shown = looks.status(change)["changes"][0] if answer["state"] == "blocked" else None
-            return ending(answer, shown, looks.context.shell())
+            return output.as_typed(ending(answer, shown, looks.context.shell()))
 
     output.emit(answer, json_mode=json, text=text)
     if answer["state"] != "complete":

@@ -7,7 +7,7 @@ from baton_cli import cli, output
 
 def explain(ticket: cli.TicketArgument, project: cli.ProjectOption = None, json: cli.JsonOption = False) -> None:
     """Say why a ticket is or is not ready, with its history and its receipt."""
-    with cli.observer(project) as looks:
+    with cli.observer(project, typed=not json) as looks:
         answer = looks.explain(cli.change_of(looks.context, ticket), ticket)
 
     def text() -> str:

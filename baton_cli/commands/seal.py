@@ -15,7 +15,8 @@ from baton_cli.errors import USAGE, BatonError
 
 def seal(
     assignment: Annotated[
-        str | None, typer.Argument(help="The assignment; inside its worktree it is found from there.")
+        str | None,
+        typer.Argument(help="The assignment, or (for --operator) its ticket; not needed inside its worktree."),
     ] = None,
     key: Annotated[
         str | None,
@@ -45,6 +46,9 @@ def seal(
         answer = cli.seal_packet(packet, out, time.time())
     else:
         authority = Authority("operator", why=why) if operator else Authority("key", key=cli.token(key or ""))
+        if operator and assignment:
+            with cli.proof(project, assignment) as (_, named):
+                assignment = named
         with cli.controller(project, assignment=assignment, json_mode=json) as controls:
             answer = controls.seal(assignment or controls.assignment_at(Path.cwd()), authority)
     said = f"sealed {answer['ticket']} at {str(answer['head'])[:12]}"

@@ -31,7 +31,10 @@ REMEDIES: dict[str, tuple[tuple[str, str], ...]] = {
     "ambiguous_identity": (("give the tickets ids of their own (1.1, 1.2 ...) or different texts in tasks.md", ""),),
     "exhausted": (
         ("when what stopped it is mended:", "{baton} retry {ticket}"),
-        ("or repair and commit it in its worktree, then there:", "{baton} seal --operator --why '...'"),
+        (
+            "or commit a repair in its worktree, which explain names, then:",
+            "{baton} seal {ticket} --operator --why '...'",
+        ),
     ),
     "setup_failed": (("repair the set-up ([worktree] setup in baton.toml), then:", "{baton} retry {ticket}"),),
 }
@@ -179,9 +182,11 @@ def complete(progress: Progress, change: Change, landed: str | None, baton: str)
     """Every ticket of the latest revision is finished. `landed` is the branch that has it all already; `baton` is how a
     shell calls Baton."""
     name = shlex.quote(change.change)
-    then = f"commit the ticks in tasks.md, then: openspec archive {name}"
     if landed is None:
-        then = f"{baton} land {name}{'' if change.target_branch else ' --into BRANCH'}, {then}"
+        land = f"{baton} land {name}{'' if change.target_branch else ' --into BRANCH'}"
+        then = f"{land}, commit the ticks in tasks.md, then: openspec archive {name}"
+    else:
+        then = f"{landed} has it all; with the ticks in tasks.md committed: openspec archive {name}"
     return {
         "kind": "complete",
         "total": progress.total,
@@ -191,7 +196,7 @@ def complete(progress: Progress, change: Change, landed: str | None, baton: str)
         "skipped": progress.skipped,
         "integration_branch": change.integration_branch,
         "integration_head": change.integration_head,
-        "then": then if landed is None else f"{landed} has it all: {then}",
+        "then": then,
     }
 
 

@@ -193,8 +193,11 @@ def plan_live(scene: Scene) -> Iterator[str]:
         yield "no ticket has another number"
     merged = {merge.ticket: merge for merge in scene.merges}
     for merge in scene.merges:
-        numbers = edit.before if merge.ticket in (*edit.merged, *edit.in_flight) else edit.after
-        if merge.ticket is not None and merge.number != numbers.get(merge.ticket):
+        if merge.ticket is None:
+            continue
+        known = [edit.before] if merge.ticket in edit.merged else [edit.after]
+        known += [edit.before] if merge.ticket in edit.in_flight else []  # until a call has read the edit
+        if merge.number not in [numbers.get(merge.ticket) for numbers in known]:
             yield f"{merge.ticket} was merged as {merge.number}"
     if scenario.ADDED not in merged or scenario.ADDED in {
         report.ticket for report in scene.witness.begun[: edit.begun]

@@ -185,7 +185,7 @@ class Driver:
         """Hand the completion notice on. What the agent said last stays a note."""
         terminal, why = child.ending()
         if self.failing.excuses(child):
-            terminal = Terminal.STOPPED
+            terminal, why = Terminal.STOPPED, f"not counted, the command fails on every ticket: {why}"
         note = why or child.said()
         try:
             settled = self.desk.call(

@@ -12,6 +12,7 @@ from baton_cli.drive.child import Child
 from baton_cli.errors import BatonError
 
 Action = Mapping[str, Any]
+OF_DRIVE = "drive-"  # how the sessions of drives begin
 
 
 class Results:
@@ -21,6 +22,7 @@ class Results:
         self.open: dict[str, tuple[Child, str]] = {}
         self.merged: set[str] = set()  # merge commits that were there before, or that were told
         self._board, self._tell, self._note = board, tell, note
+        self._leaks = {""}
 
     def add(self, child: Child, terminal: Terminal, why: str, settled: Mapping[str, Any]) -> None:
         """An agent has ended and was reconciled."""
@@ -32,8 +34,10 @@ class Results:
             if state == "integrated":
                 self._board.integrated()
             self._close(child, state, detail)
-        if settled.get("isolation"):
-            self._note(settled["isolation"])
+        leak = str(settled.get("isolation") or "")
+        if leak.partition("; in flight: ")[0] not in self._leaks:  # the next agents see the same checkout
+            self._note(leak)
+            self._leaks.add(leak.partition("; in flight: ")[0])
 
     def defer(self, child: Child, detail: str = "") -> None:
         """What becomes of it is not decided yet, or (its reconciliation was interrupted) known to the store alone."""
@@ -110,6 +114,7 @@ def waiting_for(answer: Mapping[str, Any]) -> str:
     reason = next((action["reason"] for action in answer["actions"] if action["kind"] == "wait"), "")
     held = ", ".join(entries())
     ours = [item for item in items if not isinstance(item, str) and item["ticket"].startswith(f"{answer['change']}#")]
-    session = next((item["session"] for item in ours if item.get("session")), None)
+    sessions = [str(item["session"]) for item in ours if item.get("session")]
+    session = next((one for one in sessions if not one.startswith(OF_DRIVE)), None)  # a drive that lives shares nothing
     way = f" (--session {session} goes on as that session, --no-wait ends here)" if session else ""
     return f"waiting: {reason}" + (f": {held}" if held else "") + way

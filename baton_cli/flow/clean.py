@@ -81,7 +81,7 @@ def _assignment(context: Context, assignment: Assignment, done: Cleaned) -> None
             why = keep(context, assignment) or ""
     if why and assignment.state is State.ABANDONED:
         way = _drop(assignment.branch if branch_there else None, path if place_there else None)
-        why = f"it was given up, and {why}; if nobody wants it, git takes it when forced: {way}"
+        why = f"it was given up, and {why}; if nobody wants it, force git (as it stands it refuses): {way}"
     if why:
         done.keep("branch", name, why)
         return
@@ -220,7 +220,7 @@ def _stranger(context: Context, path: Path, name: str | None, merged: set[str], 
         done.keep(
             "worktree",
             str(path),
-            f"{UNKNOWN}: {why}; if nobody wants it, git takes it when forced: {_drop(name, path)}",
+            f"{UNKNOWN}: {why}; if nobody wants it, force git (as it stands it refuses): {_drop(name, path)}",
         )
         return
     if name is not None and done.take("branch", name):
@@ -260,7 +260,7 @@ def _unknown(context: Context, head: str, name: str | None, path: Path | None = 
     holds += ["commits that are on no other branch"] if not others else []
     way = _drop(name, path)
     if holds:
-        return f"{UNKNOWN}, and it has {' and '.join(holds)}; if nobody wants it, git takes it when forced: {way}"
+        return f"{UNKNOWN}, and it has {' and '.join(holds)}; if nobody wants it, force git (as it stands it refuses): {way}"
     return f"{UNKNOWN}; it has nothing of its own, so if nobody is at work there: {way}"
 
 

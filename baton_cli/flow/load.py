@@ -17,7 +17,7 @@ from baton_cli.core.tasks import Document
 from baton_cli.errors import BatonError
 from baton_cli.flow.parts.tickets import Loaded
 from baton_cli.project import ChangeFolder
-from baton_cli.store import events
+from baton_cli.store import assignments, events
 from baton_cli.store import plans as store_plans
 from baton_cli.store.db import Store
 from baton_cli.store.plans import TicketRow
@@ -223,6 +223,7 @@ def _record(context: Context, folder: ChangeFolder, document: Document, latest: 
             context.now(),
             matching.unsure,
         )
+        assignments.renumber(store, change)
         detail = "; ".join(fate.said for fate in found) or f"{len(document.tickets)} tickets"
         events.append(store, context.now(), change, "revision", cause=f"revision {revision.number}", detail=detail)
     ids = dict(zip(keys, ticket_ids, strict=True))

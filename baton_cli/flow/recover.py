@@ -7,7 +7,7 @@ from collections.abc import Container, Sequence
 from baton_cli.context import Context
 from baton_cli.core import names
 from baton_cli.core.facts import Change
-from baton_cli.core.frontier import FINISHED, TicketView
+from baton_cli.core.frontier import FINISHED, Status, TicketView
 from baton_cli.core.lifecycle import Assignment, Event, State, counts_as_attempt
 from baton_cli.errors import BatonError
 from baton_cli.flow.parts import activity, attempts, branch, clearing, holding, renamed, stops, tickets
@@ -17,6 +17,8 @@ from baton_cli.git import leftovers, repo
 from baton_cli.git.run import version
 from baton_cli.store import assignments, events
 from baton_cli.store import plans as store_plans
+
+EXTERNAL = Status.EXTERNAL.value
 
 
 def start(context: Context, loaded: Loaded) -> Change:
@@ -141,8 +143,13 @@ def supersede(context: Context, loaded: Loaded, views: Sequence[TicketView]) -> 
                 current = assignments.get(context.store, assignment.id)
                 if current.open:
                     assignments.move(context.store, current, Event.SUPERSEDE, context.now(), reason=f"ticket_{cause}")
+                    said = (
+                        "was ticked by hand (by you, or by an agent that strayed)"
+                        if cause == EXTERNAL
+                        else f"is {cause}"
+                    )
                     notices.append(
-                        f"{current.ticket} is {cause}: its assignment ended, the work is kept on {current.branch}"
+                        f"{current.ticket} {said}: its assignment ended, the work is kept on {current.branch}"
                     )
     return tuple(notices)
 

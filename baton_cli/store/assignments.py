@@ -172,6 +172,15 @@ def begin_attempt(
     return fresh
 
 
+def renumber(store: Store, change: str) -> None:
+    """Call what is in flight as its tickets are called now. Inside a transaction."""
+    marks = ", ".join("?" * len(OPEN))
+    sql = f"""UPDATE assignments SET ticket = (SELECT key FROM tickets t WHERE t.ticket_id = assignments.ticket_id)
+        WHERE change = ? AND state IN ({marks})
+        AND ticket_id IN (SELECT ticket_id FROM tickets WHERE change = ? AND position IS NOT NULL AND ambiguous = 0)"""
+    store.write(sql, (change, *(state.value for state in OPEN), change))
+
+
 def set_columns(store: Store, assignment: Assignment, **columns: Any) -> Assignment:
     """Change columns that are no state. Inside a transaction. Error: `changed_meanwhile`."""
     _update(store, assignment, columns)

@@ -30,6 +30,10 @@ def ending(answer: Value, change: Value | None = None, command: str = "baton") -
     for action in answer["actions"]:
         if action["kind"] == "complete":
             said.append(f"  on {shown(action['integration_branch'])} at {shown(action['integration_head'])[:12]}")
+            if action.get("external"):
+                said.append(
+                    f"  {action['external']} ticked by hand: nothing of that is proved, and audit does not count it"
+                )
             said.append(f"  -> {prose(action['then'])}")
     if answer["state"] == "interrupted":
         said.append("  everything is kept: the same command goes on from here")
@@ -49,7 +53,7 @@ def _blocked(answer: Value, change: Value, command: str) -> str:
     if details:
         lines.append([])
     for detail, keys in list(details.items())[:DETAILS]:
-        parts = paper.wrap(f"{listed(keys, NAMED)}: {detail}", paper.width - 2, 3)
+        parts = paper.wrap(f"{listed(keys, NAMED)}: {detail}", paper.width - 4, 3)
         lines += [[(("  " if at == 0 else "    ") + part, "dim")] for at, part in enumerate(parts)]
     return paint(lines, output.colour(), paper.width)
 

@@ -11,7 +11,7 @@ from baton_cli.views.queue_now import standing, ways
 from baton_cli.views.words import count, joined, listed, plain, prose, short, shown
 
 NAME = 11  # cells of a fact's name
-LOGS = 4
+LOGS = 8
 MOST = 10  # dependencies in a line of their own, and tickets named in one
 STYLES = {"in_flight": "yellow", "blocked": "red", "ready": "bold", "waiting": "dim", **dict.fromkeys(DONE, "green")}
 SIGNS = {"in_flight": "running", "blocked": "person", "ready": "ready", "waiting": "waiting"}

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from baton_cli.core.lifecycle import LEFT_TO_BATON
 from baton_cli.views.grid import DONE, Grid
 from baton_cli.views.page import Line, cells
 from baton_cli.views.words import age, count, joined, listed, plain, prose, seconds, short, shown, span
@@ -168,7 +169,7 @@ def _idle(change: Mapping[str, Any], grid: Grid) -> list[Line]:
             said = (
                 f"{count(ready, 'ticket')} ready, but other changes hold all {slots['limit']} places (limits.parallel)"
             )
-    return [[("  " + part, "dim")] for part in grid.page.wrap(said, grid.page.width - 2, 2)]
+    return [[("  " + part, "dim")] for part in grid.page.wrap(said, grid.page.width - 2, 6)]
 
 
 def _facts(ticket: Ticket, now: float) -> Facts:
@@ -209,7 +210,7 @@ def _lease(expires: Any, now: float) -> str:
 def standing(held: Mapping[str, Any]) -> str:
     """Where work stands that no agent has in hands."""
     reason = plain(held.get("reason") or "")
-    if held["state"] == "unknown" and held.get("ended") == "completed" and held.get("reason") == "no_receipt":
+    if held["state"] == "unknown" and reason == "no receipt" and LEFT_TO_BATON in str(held.get("detail")):
         return "its agent says it is done, to be checked"
     return {
         "sealed": "sealed, to be integrated",

@@ -279,6 +279,14 @@ def test_an_operators_seal_says_who_merges_it(world: World) -> None:
     assert world.ticket("1.1")["status"] == "integrated"
 
 
+def test_an_operators_seal_takes_the_ticket_from_anywhere_in_the_project(world: World) -> None:
+    world.work(hand_outs(world.actions(capacity=1))[0])
+    assert told(world, "seal", "1.1", "--operator", "--why", "looked at it")[0].startswith("sealed grow#1.1 at ")
+    assert (
+        baton_json(world.root, "seal", "9.9", "--operator", "--why", "no", code=1)["error"]["code"] == "no_such_ticket"
+    )
+
+
 def test_the_only_change_need_not_be_named(world: World) -> None:
     assert baton(world.root, "plan").stdout == baton(world.root, "plan", "grow").stdout
     world.run_to_end()

@@ -298,7 +298,7 @@ def test_complete_says_what_to_do_next() -> None:
     nowhere = actions.complete(COUNTS, GROWN._replace(target_branch=None), None, "baton")
     assert nowhere["then"].startswith("baton land grow --into BRANCH, ")
     landed = actions.complete(COUNTS, GROWN, "main", "baton")
-    assert landed["then"] == "main has it all: commit the ticks in tasks.md, then: openspec archive grow"
+    assert landed["then"] == "main has it all; with the ticks in tasks.md committed: openspec archive grow"
 
 
 # Small things
@@ -342,12 +342,13 @@ def test_a_remedy_names_the_first_tickets_and_says_how_many_more() -> None:
     keys = [f"grow#1.{n}" for n in range(1, 6)]
     ways = actions.remedy("exhausted", keys, "baton", ROOT)
     assert [way["say"] for way in ways] == [
-        "when what stopped it is mended (the same for 2 more):", "or repair and commit it in its worktree, then there:",
+        "when what stopped it is mended (the same for 2 more):",
+        "or commit a repair in its worktree, which explain names, then:",
     ]  # fmt: skip
     assert ways[0]["run"] == [f"baton retry 'grow#1.{n}'" for n in (1, 2, 3)]
     assert actions.remedy_text(actions.remedy("exhausted", keys[:2], "baton", ROOT)) == (
         "when what stopped it is mended: baton retry 'grow#1.1'; baton retry 'grow#1.2' "
-        "(or repair and commit it in its worktree, then there: baton seal --operator --why '...')"
+        "(or commit a repair in its worktree, which explain names, then: baton seal 'grow#1.1' --operator --why '...')"
     )
     skips = actions.remedy("manual", keys, "baton", ROOT)[1]
     assert skips == {"say": "or:", "run": ["baton skip 'grow#1.1' --why '...'"]}

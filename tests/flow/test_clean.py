@@ -238,7 +238,7 @@ def test_what_was_given_up_with_work_in_it_names_the_way_to_drop_it(tmp_path: Pa
     world.clock.seconds += 10_000
     said = why(clean(world), "1.1")
     assert said.startswith(f"it was given up, and {action['branch']} has commits that are not integrated")
-    way = said.rpartition("git takes it when forced: ")[2]
+    way = said.rpartition("force git (as it stands it refuses): ")[2]
     assert way == f"git worktree remove {action['cwd']} && git branch -d {action['branch']}"
     refused = subprocess.run(way, shell=True, cwd=world.root, capture_output=True, text=True)
     assert "not fully merged" in refused.stderr  # git keeps what would be lost
@@ -339,7 +339,7 @@ def test_what_the_record_does_not_know_is_kept_with_the_way_to_drop_it(tmp_path:
     assert "and it has commits that are on no other branch" in why(answer, lone["branch"])
     assert "the next session or drive of its change goes on with it" in why(answer, BRANCH)
     for name in (dirty["cwd"], bare["cwd"], lone["branch"]):
-        way = why(answer, name).rpartition("git takes it when forced: ")[2]
+        way = why(answer, name).rpartition("force git (as it stands it refuses): ")[2]
         assert way.startswith(("git worktree remove /", "git branch -d "))
         assert subprocess.run(way, shell=True, cwd=world.root, capture_output=True).returncode
         insisted = way.replace("remove", "remove --force").replace(" -d ", " -D ").replace("&&", ";")

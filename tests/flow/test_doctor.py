@@ -52,6 +52,11 @@ def test_a_sound_project_is_well(world: World) -> None:
     invariants.check(world, before)
 
 
+def test_a_mistake_in_the_settings_is_said_once_and_no_worktree_is_a_stranger_for_it(world: World) -> None:
+    (world.root / "baton.toml").write_text("[verfy]\n")
+    assert [found.code for found in examine(find(world.root), repair=False) if found.level != OK] == ["bad_config"]
+
+
 def test_a_project_that_baton_never_ran_in_is_left_as_it_is(tmp_path: Path) -> None:
     world = make_world(tmp_path / "project")
     assert list(look(world.root, repair=True)) == ["no_store"]

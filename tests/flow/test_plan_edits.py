@@ -15,7 +15,7 @@ from baton_cli.errors import BatonError
 from baton_cli.observer import Observer
 from tests import invariants
 from tests.conftest import run_git, write_files
-from tests.kit import World, hand_outs, kinds, make_world, names, only
+from tests.kit import World, baton_json, hand_outs, kinds, make_world, names, only
 
 TASKS = """\
 ## 1. Ground
@@ -500,7 +500,7 @@ def test_ticked_by_hand_in_flight_ends_the_assignment(world: World, state: str) 
     assert world.ticket("1.1")["status"] == "external"
     row = standing(world, action)
     assert (row["state"], row["reason"]) == ("abandoned", "ticket_external")
-    assert state == "sealed" or any("grow#1.1 is external" in notice for notice in answer["notices"])
+    assert state == "sealed" or any("grow#1.1 was ticked by hand" in notice for notice in answer["notices"])
     assert run_git(world.root, "rev-parse", action["branch"]) == head
     edit(world, ("- [x] 1.1", "- [ ] 1.1"))
     assert "grow#1.1" in [item["ticket"] for item in hand_outs(world.actions("s2"))], "open again, from the start"
@@ -666,4 +666,22 @@ def test_a_deleted_worktree_does_not_stop_its_lease_from_running_out(world: Worl
     again = next(item for item in hand_outs(world.actions("s2")) if item["ticket"] == first["ticket"])
     assert (again["kind"], again["assignment_id"]) == ("recover", first["assignment_id"])
     assert run_git(Path(again["cwd"]), "rev-parse", "HEAD") == head
+    invariants.check(world)
+
+
+def test_renumbered_in_flight_it_is_called_as_it_is_now(tmp_path: Path) -> None:
+    world = make_world(tmp_path / "p", "- [ ] 1.1 Lay a stone\n- [ ] 1.2 Lay another\n")
+    first, second = hand_outs(world.actions())
+    world.tasks.write_text("- [ ] 1.1 Lay a stone\n- [ ] 1.2 Something new\n- [ ] 1.3 Lay another\n")
+    said = world.reconcile(second, "failed")
+    again = next(
+        action for action in hand_outs(world.actions("s2")) if action["assignment_id"] == second["assignment_id"]
+    )
+    assert again["ticket"] == "grow#1.3"
+    assert baton_json(world.root, "diff", "1.3")["ticket"] == "grow#1.3"
+    assert said["ticket"] in ("grow#1.2", "grow#1.3")
+    world.finish(first)
+    world.finish(again)
+    assert world.ticket("1.3")["status"] == "integrated"
+    assert world.ticket("1.2")["status"] in ("ready", "in_flight")
     invariants.check(world)

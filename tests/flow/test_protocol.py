@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -511,3 +512,28 @@ def test_a_look_says_what_baton_does_with_a_ticket_just_now(world: World) -> Non
         assert world.ticket(name)["assignment"]["busy"] is None
     place.write_text(json.dumps({**json.loads(written), "since": "no time"}))
     assert "in flight" in baton(world.root, "status").stdout
+
+
+def test_worktrees_go_where_the_settings_have_them_when_they_are_made(tmp_path: Path) -> None:
+    checks = '[verify]\ncommands = ["test -f README"]\n'
+    world = make_world(tmp_path / "p", config=f'{checks}[worktree]\nroot = "wall"\n', files={"wall": "no folder\n"})
+    assert code_of(world.actions) == "worktree_root_unusable"
+    (world.root / "baton.toml").write_text(f'{checks}[worktree]\nroot = "../places"\n')
+    places = {Path(action["cwd"]).parents[2] for action in hand_outs(world.actions())}
+    assert places == {tmp_path / "places"}
+    world.run_to_end()
+    invariants.check(world)
+
+
+def test_a_worktree_that_is_gone_does_not_mean_that_nothing_was_committed(world: World) -> None:
+    action = hand_outs(world.actions(capacity=1))[0]
+    world.work(action)
+    shutil.rmtree(action["cwd"])
+    assert "its worktree is gone" in world.reconcile(action)["detail"]
+    world.actions()
+    assert world.ticket("1.1")["status"] == "integrated"
+
+
+def test_a_take_over_of_nobody_is_noticed(world: World) -> None:
+    answer = world.actions("s2", take_over="no-such-session")
+    assert any("nothing was taken over: session no-such-session" in notice for notice in answer["notices"])

@@ -89,7 +89,7 @@ def test_a_clone_of_landed_work_has_nothing_to_land(tmp_path: Path) -> None:
     world = clone(ended(tmp_path), tmp_path / "clone")
     (done,) = world.actions()["actions"]
     assert done["kind"] == "complete"
-    assert done["then"] == "main has it all: commit the ticks in tasks.md, then: openspec archive grow"
+    assert done["then"] == "main has it all; with the ticks in tasks.md committed: openspec archive grow"
     assert world.status()["landed"] == "main"
 
 
