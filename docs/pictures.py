@@ -50,6 +50,8 @@ def scene(folder: Path) -> tuple[dict[str, Any], dict[str, Any], float]:
     from tests.views.scene import make_scene
 
     world = make_scene(folder / "lighthouse")
+    for log in world.project.common_dir.glob("worktrees/*/logs/HEAD"):
+        os.utime(log, (world.clock.seconds,) * 2)  # a commit is a sign of life, and was made in that time
     world.clock.seconds += 75
     with context.opened(world.project, create=False, clock=world.clock) as surroundings:
         looks = Observer(surroundings)
