@@ -132,9 +132,8 @@ def counts_as_attempt(ending: str, head_moved: bool) -> bool:
 
 
 SO_FAR = "attempts so far: "
-LEFT_TO_BATON = (
-    "left the seal to Baton"  # an agent that ended well with new commits and no receipt: Baton looks at them
-)
+# Said of an agent that ended well with new commits and no receipt: the next `actions` looks at them itself.
+LEFT_TO_BATON = "left the seal to Baton"
 
 
 def told(attempts: Sequence[Attempt], refused: Mapping[int, str]) -> str:

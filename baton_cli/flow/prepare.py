@@ -170,9 +170,10 @@ def _repacked(
     value = _packet(context, folder, plan, assignment, view, views, path, assignment.base)
     if {**json.loads(canonical.encode(value)), "created_at": None} == {**before, "created_at": None}:
         return assignment
-    return _keep(
-        context, assignment, view, value, {}, "a new packet: the ticket, its checks or its documents were changed"
-    )
+    # A check that failed was one of the old packet's; what a merge or a gate said of the work still counts.
+    forget = {"reason": None, "detail": None} if assignment.reason == "check_failed" else {}
+    said = "a new packet: the ticket, its checks or its documents were changed"
+    return _keep(context, assignment, view, value, forget, said)
 
 
 def _keep(

@@ -82,6 +82,7 @@ def test_a_retry_brings_the_check_that_was_mended_and_the_text_of_now(world: Wor
     world.decide("1.1", "retry", None)
     action = hand_outs(world.actions())[0]
     assert "Lay a flat stone" in action["prompt"]
+    assert "`exit 3`" not in action["prompt"], "that check is no more"
     packet = json.loads(Path(action["packet"]).with_suffix(".json").read_text())
     assert [check["command"] for check in packet["checks"]] == ["test -f stone"]
     assert world.reconcile(action)["state"] == "unknown"
