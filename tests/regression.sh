@@ -35,14 +35,17 @@ cd "$root" || exit 1
 unset BATON_PYTHON PYTHONPATH PYTHONHOME # the choice is made; nothing but this checkout is under test
 test_python=$("$python" "$root/baton" --environment=mcp,test) || exit 1
 export BATON_CACHE=${test_python%/*/bin/*} # the launcher's own test may reuse what is there
-export PYTHONDONTWRITEBYTECODE=1 # a second interpreter and a read-only checkout are both fine
+scratch=$(mktemp -d) || exit 1
+trap 'rm -rf "$scratch"' EXIT
+# Compiled once, for all the processes that tests start, and not beside the sources: a second interpreter at the same time
+# and a read-only checkout are both fine.
+export PYTHONPYCACHEPREFIX=$scratch/__pycache__
 
 steps=()
 failed=0
 if [ -n "${BATON_FULL:-}" ] && [ -z "${BATON_FIGURES:-}" ]; then
-    BATON_FIGURES=$(mktemp -d) || exit 1
-    export BATON_FIGURES
-    trap 'rm -rf "$BATON_FIGURES"' EXIT
+    export BATON_FIGURES=$scratch/figures
+    mkdir "$BATON_FIGURES"
 fi
 step() { # step NAME COMMAND...: run it, remember how it went
     local name=$1 begun=$SECONDS result=ok
@@ -54,8 +57,8 @@ step() { # step NAME COMMAND...: run it, remember how it went
 
 # One worker more than processors: tests wait for git and for agents much of the time.
 workers=$(($(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1))
-BATON_FAILED=$(mktemp) || exit 1
-export BATON_FAILED
+export BATON_FAILED=$scratch/failed
+: >"$BATON_FAILED"
 run_tests() {
     local code=0
     "$test_python" -m pytest -q -n "$workers" --dist worksteal -p no:cacheprovider "$@" || code=$?
@@ -71,7 +74,6 @@ run_tests() {
 }
 unsteady=()
 step pytest run_tests "$@"
-rm -f "$BATON_FAILED"
 unset BATON_FAILED
 if [ -z "$quick" ]; then
     step ruff "$test_python" -m ruff check --no-cache .

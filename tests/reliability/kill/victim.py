@@ -243,6 +243,7 @@ def _be_victim(verb: Callable[[], object], log: Path, report: Path, mark: str, e
     code = 3
     try:
         os.setsid()
+        sys.dont_write_bytecode = True  # what is imported late would be an event the first time only
         signal.alarm(LIMIT)
         output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
