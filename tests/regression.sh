@@ -40,6 +40,7 @@ trap 'rm -rf "$scratch"' EXIT
 # Compiled once, for all the processes that tests start, and not beside the sources: a second interpreter at the same time
 # and a read-only checkout are both fine.
 export PYTHONPYCACHEPREFIX=$scratch/__pycache__
+unset PYTHONDONTWRITEBYTECODE
 
 steps=()
 failed=0
