@@ -99,12 +99,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _long_ones_first(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
-    """Each worker begins with its share of the slow forms, or the last one of these would run alone at the end.
+    """Each worker begins with its share of the slow forms, or the last one of these would run alone at the end. The first
+    one has the tests on the real DSH before that: nobody else waits while DSH is installed.
 
     (`--dist worksteal` gives each worker as many tests in a row.)
     """
-    slow, rest = ([item for item in items if ("full" in item.keywords) is wanted] for wanted in (True, False))
+    dsh, others = (
+        [item for item in items if ("dsh" in item.path.relative_to(ROOT).parts) is it] for it in (True, False)
+    )
+    slow, rest = ([item for item in others if ("full" in item.keywords) is wanted] for wanted in (True, False))
     shares = [slow[at::workers] for at in range(workers)]
+    shares[0] = [*dsh, *shares[0]]
     ordered, start = [], 0
     for at, share in enumerate(shares):
         end = len(items) * (at + 1) // workers - sum(map(len, shares[: at + 1]))
