@@ -6,7 +6,7 @@ import gc
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -89,11 +89,14 @@ def _typed(surroundings: Context) -> Context:
 
 
 def stamp(project: Project) -> tuple[object, ...]:
-    """Differs after every change that `status` could show. A few looks at the disk, no file is opened."""
+    """Differs after every change that `status` could show. A few looks at the disk, no file is opened: which one holds
+    the tasks of a change is not asked, so each of its folder counts."""
     changes = project.root / "openspec" / "changes"
     names = projects.changes(project)
     files = [project.queue_db, project.queue_db.with_name("queue.db-wal"), project.root / "baton.toml"]
-    files += [changes / name / file for name in names for file in ("tasks.md", "baton.toml")]
+    for name in names:
+        with suppress(OSError):
+            files += sorted(changes.joinpath(name).iterdir())
     return (names, *map(_stamp, files))
 
 

@@ -8,16 +8,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, NoReturn
 
+from baton_cli.core import durations
 from baton_cli.core.patterns import late
 from baton_cli.errors import BatonError
 
 FILE_NAME = "baton.toml"
 MAX_PARALLEL = 64
-MAX_SECONDS = 365 * 24 * 3600
 DEFAULT_TIMEOUT = 1800
 
 _Sections = Mapping[str, Mapping[str, tuple[str, Callable[[object], Any]]]]
-_DURATION = late(r"(?:(\d{1,9})h)?\s*(?:(\d{1,9})m)?\s*(?:(\d{1,9})s)?")
 # What git refuses in a branch name: some characters, "..", "@{", a part with "." in front or ".lock" behind.
 _BAD_REF = late(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|(?:^|/)(?:\.|-|/|$)|\.lock(?:/|$)|\.$|^@$")
 
@@ -101,14 +100,13 @@ def _count(most: int) -> Callable[[object], int]:
 def _seconds(value: object) -> int:
     hint = 'give seconds as a whole number, or a time such as "90s", "30m", "2h"'
     if isinstance(value, str):
-        match = _DURATION.fullmatch(value.strip())
-        if match is None or not any(match.groups()):
+        length = durations.seconds(value)
+        if length is None:
             raise _Wrong(f"is {value!r}, which is no time", hint)
-        hours, minutes, seconds = (int(part or 0) for part in match.groups())
-        value = hours * 3600 + minutes * 60 + seconds
+        value = length
     if not isinstance(value, int) or isinstance(value, bool):
         raise _Wrong(f"must be a time, not {_kind(value)}", hint)
-    if not 0 < value <= MAX_SECONDS:
+    if not 0 < value <= durations.MOST:
         raise _Wrong(f"is {value} seconds", "give more than 0 seconds and at most a year")
     return value
 

@@ -19,13 +19,15 @@ from baton_cli.store.db import Store, open_store, open_to_look
 
 
 class Context(NamedTuple):
-    """The surroundings of one call. `clock` gives seconds since the epoch; `progress` hears of slow steps."""
+    """The surroundings of one call. `clock` gives seconds since the epoch; `session` is whose call it is, where it is one's;
+    `progress` hears of slow steps."""
 
     project: Project
     config: Config
     store: Store
     clock: Callable[[], float] = time.time
     command: tuple[str, ...] = ()
+    session: str = ""
     progress: Callable[[str], None] = lambda _text: None
 
     def now(self) -> float:

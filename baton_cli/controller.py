@@ -9,9 +9,10 @@ from typing import Any
 from baton_cli.context import Context
 from baton_cli.core import actions as answers
 from baton_cli.core.facts import Change
-from baton_cli.core.frontier import FINISHED, TicketView, progress
+from baton_cli.core.frontier import FINISHED, TicketView, fresh_claims, progress
 from baton_cli.core.lifecycle import Assignment, State, Terminal
 from baton_cli.core.receipt import BATON, Authority
+from baton_cli.core.tasks import Ticket
 from baton_cli.errors import USAGE, BatonError
 from baton_cli.flow import (
     baseline,
@@ -51,6 +52,7 @@ class Round:
     notices: list[str] = field(default_factory=list)
     integrated: Integrated = field(default_factory=Integrated)
     stopped: BatonError | None = None
+    unticked: tuple[Ticket, ...] = ()
     pending: list[dict[str, Any]] = field(default_factory=list)
     prepared: list[Assignment] = field(default_factory=list)
 
@@ -76,7 +78,9 @@ class SessionController:
                 "bad_session", "the session id is empty", "pass `new` the first time, then the id of the answer", USAGE
             )
         claim.refuse_agents(self.context, session)
-        work = self._load(change, tokens.new_session() if session == "new" else session, capacity, take_over)
+        session = tokens.new_session() if session == "new" else session
+        self.context = self.context._replace(session=session)
+        work = self._load(change, session, capacity, take_over)
         for stage in (self._recover, self._vouch, self._integrate, self._tidy, self._claim, self._prepare):
             stage(work)
         handed = self._hand_out(work)
@@ -118,6 +122,7 @@ class SessionController:
 
     def _recover(self, work: Round) -> None:
         """Put back what was moved away, finish what was interrupted, end what has no ticket any more, expire leases."""
+        work.unticked = tick.due(self._views(work))
         work.notices.extend(mend.mend(self.context, work.name))
         work.stopped = recover.finish_merges(self.context, work.change)
         work.notices.extend(recover.supersede(self.context, work.loaded, self._views(work)))
@@ -140,14 +145,13 @@ class SessionController:
 
     def _integrate_waiting(self, work: Round) -> None:
         """The same with nothing else to do: wait for whoever holds the lock."""
-        holder = work.integrated.busy or {}
-        self.context.progress(f"waiting for the integration lock of process {holder.get('pid', '?')}")
         work.integrated = integrate.integrate(self.context, work.name, work.setup, wait=True, wanted=self._wanted)
         work.stopped = work.integrated.stopped or work.stopped
 
     def _tidy(self, work: Round) -> None:
         """Tick what is integrated; remove its worktrees."""
-        work.notices.extend(tick.tick_all(work.loaded.folder.tasks, tick.due(self._views(work)), self.context.progress))
+        due = tick.due(self._views(work))
+        work.notices.extend(tick.tick_all(work.loaded.folder.tasks, due, self.context.progress, work.unticked))
         work.notices.extend(recover.clear_worktrees(self.context, work.name))
 
     def _claim(self, work: Round) -> None:
@@ -171,7 +175,7 @@ class SessionController:
         if work.change.paused is not None or work.pending:
             return
         views = self._views(work)
-        claims = [held for view in views if (held := view.assignment) and _is_new(held, work.session)]
+        claims = fresh_claims(views, work.session)
         placed = prepare.place_all(self.context, work.change, claims)
         for held in claims:
             self.context.progress(f"preparing {held.ticket}")
@@ -251,7 +255,7 @@ class SessionController:
         if receipt is not None:
             detached.accept(self.context, settle.current(self.context, assignment_id, claim_token), receipt)
         assignment = settle.record_ending(self.context, assignment_id, claim_token, terminal, agent, note)
-        notices: list[str] = []
+        self.context, notices = self.context._replace(session=assignment.attempt.session), list[str]()
         if assignment.state is State.SEALED:
             notices.extend(self._retire(assignment.change))
             done = integrate.integrate(
@@ -291,8 +295,3 @@ class SessionController:
         """The tickets whose work may be integrated: in the plan as it is now, told apart, and not finished otherwise."""
         views = tickets.views(self.context, load.look(self.context, change))
         return frozenset(view.ticket_id for view in views if view.status not in FINISHED)
-
-
-def _is_new(claim: Assignment, session: str) -> bool:
-    """Whether it was claimed for the session and never handed out."""
-    return claim.state is State.CLAIMED and claim.attempt.session == session and not claim.attempt.batch

@@ -12,7 +12,7 @@ INTERRUPTED = 130
 MACHINE = frozenset(
     {
         "file_unusable", "git_failed", "git_missing", "git_timeout", "git_too_old", "lock_unusable", "log_unwritable",
-        "store_corrupt", "store_newer", "store_unusable",
+        "no_process", "store_corrupt", "store_newer", "store_unusable",
     }
 )  # fmt: skip
 _SPACE = "free some disk space, or raise the limit, then run the same command again"

@@ -31,7 +31,7 @@ class Finisher:
         if left:
             raise BatonError(
                 "not_complete",
-                f"{len(left)} of {len(views)} tickets of {change} are not finished: "
+                f"{len(left)} of {len(views)} tickets of {change} {'is' if len(left) == 1 else 'are'} not finished: "
                 + ", ".join(f"{view.key} ({view.status.value.replace('_', ' ')})" for view in left[:5]),
                 "finish them, or `baton skip` what is not wanted; see `baton status`",
             )

@@ -169,10 +169,10 @@ def _hold(path: Path, wish: _Wish) -> Iterator[bool]:
     if descriptor is None:
         yield False
         return
-    left = b""
+    left = _written(path)
     try:
-        # The killed holder's name stays until all it left is cleared, so that a kill meanwhile changes nothing.
-        left = _take_over(path, wish.clear)
+        # The killed holder's name stays until all it left is cleared, so that a kill or an error meanwhile changes nothing.
+        left = _take_over(path, left, wish.clear)
         process.mark_children()
         _write(descriptor, json.dumps(_myself(wish.session), ensure_ascii=False).encode())
         yield True
@@ -181,10 +181,14 @@ def _hold(path: Path, wish: _Wish) -> Iterator[bool]:
         os.close(descriptor)  # lets go of the lock
 
 
-def _take_over(path: Path, clear: Clear | None) -> bytes:
+def _written(path: Path) -> bytes:
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        return file.read(READ_LIMIT)
+    return b""
+
+
+def _take_over(path: Path, written: bytes, clear: Clear | None) -> bytes:
     """After a killed holder; what has to stay written in the file when the lock is let go."""
-    with path.open("rb") as file:
-        written = file.read(READ_LIMIT)
     if not written:
         return b""
     from baton_cli import process

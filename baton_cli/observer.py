@@ -98,29 +98,28 @@ class Observer:
 
     def diff(self, change: str, ticket: str) -> dict[str, Any]:
         """What the worker of a ticket has done, so far or as it was merged, as `baton.diff/1`."""
-        from baton_cli.flow import decide, difference
+        from baton_cli.flow import difference
 
         loaded = load.look(self.context, change, self._travelled)
-        view = decide.find(tickets.views(self.context, loaded), ticket)
+        view = tickets.find(tickets.views(self.context, loaded), ticket)
         if view.assignment is None and view.completion is not None and view.status is Status.INTEGRATED:
             return difference.merged(self.context, view.key, view.completion)
-        return difference.difference(self.context, view.key, decide.assignment_of(view))
+        return difference.difference(self.context, view.key, tickets.assignment_of(view))
 
     def explain(self, change: str, ticket: str) -> dict[str, Any]:
         """Why a ticket stands where it stands, as `baton.explain/1`."""
-        from baton_cli.flow import decide, explain
+        from baton_cli.flow import explain
 
         loaded = load.look(self.context, change, self._travelled)
         views = tickets.views(self.context, loaded)
-        return explain.explain(self.context, loaded, views, decide.find(views, ticket))
+        return explain.explain(self.context, loaded, views, tickets.find(views, ticket))
 
     def assignment_of(self, change: str, ticket: str) -> str:
         """The assignment whose receipt a ticket has, or is to have. Error: `no_assignment`."""
-        from baton_cli.flow import decide
         from baton_cli.flow.parts import work
         from baton_cli.store import assignments
 
-        view = decide.find(tickets.views(self.context, load.look(self.context, change, self._travelled)), ticket)
+        view = tickets.find(tickets.views(self.context, load.look(self.context, change, self._travelled)), ticket)
         held = work.behind(view, partial(assignments.find, self.context.store))
         if held is not None:
             return held.id

@@ -7,11 +7,14 @@ from typing import Any
 
 from baton_cli.context import Context
 from baton_cli.controller import SessionController
+from baton_cli.core.facts import DECIDED
 from baton_cli.core.frontier import TicketView
 from baton_cli.core.lifecycle import State
+from baton_cli.errors import BatonError
 from baton_cli.flow import baseline, decide, detached, load, recover, setting_up, tick
 from baton_cli.flow.parts import detection, tickets
 from baton_cli.flow.parts.checkout import repo_head
+from baton_cli.flow.parts.tickets import Loaded
 from baton_cli.store import plans
 
 
@@ -68,15 +71,16 @@ class Operator:
         """`done`, `skip`, `reopen`, `retry` or `abandon`, as `baton.decision/1`."""
         loaded, row = SessionController(self.context).begin(change)
         recover.finish_merges(self.context, row)
-        view = decide.find(tickets.views(self.context, loaded), ticket)
+        view = tickets.find(tickets.views(self.context, loaded), ticket)
         reason = why if decision == "retry" else decide.need_why(why)
         notice = None
-        if decision in decide.DECISIONS:
+        if decision in DECIDED:
             decide.finish(self.context, row, view, decision, reason or "")
-            SessionController(self.context).tick(loaded.change)
+            notice = "; ".join(SessionController(self.context).tick(loaded.change))
         elif decision == "reopen":
+            _untick(loaded, view)  # first: a ticked box that nothing proves counts as ticked by hand
             decide.reopen(self.context, row, view, reason or "")
-            notice = tick.write(loaded.folder.tasks, view.planned.ticket, done=False)
+            _untick(loaded, view)  # another call may have ticked it again while it still was finished
         elif decision == "retry":
             notice = _taken(view)
             decide.retry(self.context, view, reason)
@@ -90,6 +94,15 @@ class Operator:
             "notice": "; ".join((*loaded.fates, *([notice] if notice else []))) or None,
             "next": "call actions",
         }
+
+
+def _untick(loaded: Loaded, view: TicketView) -> None:
+    """Error: `not_unticked`."""
+    reason = tick.write(loaded.folder.tasks, view.planned.ticket, done=False)
+    if reason is not None:
+        raise BatonError(
+            "not_unticked", f"the box of {view.key} stays as it is: {reason}", "mend that, then call again"
+        )
 
 
 def _taken(view: TicketView) -> str | None:

@@ -107,12 +107,15 @@ def _as_called(text: str) -> str:
 
 def report(error: BatonError, *, json_mode: bool) -> None:
     """Print a refusal: `baton.error/1` on standard output, or one line for the error and one for the hint on stderr."""
+    write(refusal(error, json_mode=json_mode), sys.stdout if json_mode else sys.stderr)
+
+
+def refusal(error: BatonError, *, json_mode: bool) -> str:
+    """The text of it."""
     if json_mode:
-        told = {"code": error.code, "message": error.message, "hint": error.hint}
-        write(to_json({"schema": "baton.error/1", "error": told}) + "\n")
-        return
+        return to_json({"schema": "baton.error/1", "error": error.value()}) + "\n"
     hint = f"hint: {escape(_as_called(error.hint))}\n" if error.hint else ""
-    write(f"error: {escape(error.message)}\n{hint}", sys.stderr)
+    return f"error: {escape(error.message)}\n{hint}"
 
 
 def is_terminal(stream: TextIO | None = None) -> bool:

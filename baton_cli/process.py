@@ -66,7 +66,7 @@ def run_check(
     id, which is also the group's; the time limit begins after it. When the command ends, whatever it left running is ended
     too: its process group and, where /proc exists, all that inherited `MARKER`. (What changed its session *and* emptied
     its environment gets away.) An interrupt ends it likewise.
-    Errors: `check_not_started`, `log_unwritable`.
+    Errors: `check_not_started`, `no_process`, `log_unwritable`.
     """
     identity = secrets.token_hex(8)
     with _open_log(log) as output, slots.taken() as slot:
@@ -173,11 +173,10 @@ def _start(command: str, cwd: Path, output: int, env: dict[str, str]) -> subproc
         )
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise BatonError(
-            "check_not_started",
-            f"could not start `{command[:80]!s}` in {cwd}: {reason}",
-            "check the command and the folder",
-        ) from error
+        said = f"could not start `{command[:80]!s}` in {cwd}: {reason}"
+        if isinstance(error, ValueError) or not cwd.is_dir():
+            raise BatonError("check_not_started", said, "check the command and the folder") from error
+        raise BatonError("no_process", said, "close some programs, then run the same command again") from error
 
 
 def _wait(child: subprocess.Popen[bytes], timeout: float) -> bool:

@@ -62,6 +62,11 @@ class Project(NamedTuple):
         return self.state / "logs"
 
     @property
+    def drives(self) -> Path:
+        """What each running `drive` keeps of itself and of the agents that it started: one file each."""
+        return self.state / "drive"
+
+    @property
     def board(self) -> Path:
         """Where `baton board` writes unless told otherwise."""
         return self.state / "board.html"

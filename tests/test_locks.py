@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -317,6 +318,25 @@ def test_one_of_many_processes_gets_it_at_a_time(places: Places, tmp_path: Path)
     children = [subprocess.Popen(argv) for _ in range(4)]
     assert [child.wait() for child in children] == [0] * 4
     assert counter.read_text() == "80"
+
+
+def test_the_name_of_a_killed_holder_stays_when_what_it_left_could_not_be_cleared(places: Places) -> None:
+    path = locks.integration_path(places)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    killed = json.dumps({"pid": 2**22 + 5, "start_time": 1, "host": socket.gethostname(), "session": "s"}).encode()
+    path.write_bytes(killed)
+
+    def clear(_sure: bool) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), locks.integration_lock(places, wait=True, clear=clear):
+        pass
+    assert path.read_bytes() == killed
+    cleared: list[bool] = []
+    with locks.integration_lock(places, wait=True, clear=cleared.append) as held:
+        assert held
+    assert len(cleared) == 1
+    assert path.read_bytes() == b""
 
 
 def test_portalocker_is_imported_only_when_a_lock_is_taken() -> None:

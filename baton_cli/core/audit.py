@@ -8,6 +8,7 @@ from typing import Any
 
 from baton_cli.core.chain import Chain, Link
 from baton_cli.core.document import Document, Ticket
+from baton_cli.core.facts import DECIDED
 
 SCHEMA = "baton.audit/1"
 ALLOWABLE = ("attested", "external")
@@ -15,7 +16,6 @@ PROVES = (
     "Consistency, not honesty: git, receipts and boxes agree. Whoever can write to the repository can write a"
     " consistent history; and a receipt says that the checks passed, not that they check enough."
 )
-_DECISIONS = {"done": "attested", "skip": "skipped"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def _box(
         link = None if each.evidence.decision == "reopen" else each
     level, problem = "external", None
     if link is not None:
-        level = _DECISIONS.get(link.evidence.decision or "", "integrated")
+        level = DECIDED.get(link.evidence.decision or "", "integrated")
         level, problem = ("external", "it was skipped, then ticked by hand") if level == "skipped" else (level, None)
         if link.fault is not None:
             level, problem = "unproved", f"commit {link.oid[:12]}: {link.fault}"

@@ -30,6 +30,10 @@ class Revision(NamedTuple):
     recorded_at: float
 
 
+# What an operator decided -> how the ticket counts from then on.
+DECIDED = {"done": "attested", "skip": "skipped"}
+
+
 class Completion(NamedTuple):
     """Why a ticket counts as finished: `integrated`, `attested` (an operator's `done`) or `skipped`.
 

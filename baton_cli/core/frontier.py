@@ -170,3 +170,11 @@ def claimable(views: Iterable[TicketView]) -> tuple[TicketView, ...]:
         if view.assignment is not None and view.assignment.state in ORPHANED and view.status is Status.IN_FLIGHT
     )
     return orphaned + tuple(view for view in views if view.status is Status.READY)
+
+
+def fresh_claims(views: Iterable[TicketView], session: str) -> tuple[Assignment, ...]:
+    """What was claimed for a session and never handed out, in plan order."""
+    held = (view.assignment for view in views if view.assignment is not None)
+    return tuple(
+        one for one in held if one.state is State.CLAIMED and one.attempt.session == session and not one.attempt.batch
+    )

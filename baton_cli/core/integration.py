@@ -9,7 +9,7 @@ from typing import Any
 
 from baton_cli.core import canonical
 from baton_cli.core.actions import epoch
-from baton_cli.core.facts import Completion
+from baton_cli.core.facts import DECIDED, Completion
 from baton_cli.core.lifecycle import Assignment, State
 from baton_cli.core.prompt import shorten
 from baton_cli.core.receipt import SealedReceipt
@@ -119,7 +119,7 @@ class Evidence:
     @property
     def kind(self) -> str | None:
         """The kind of completion fact that this is evidence of; None for a `reopen`."""
-        return {"done": "attested", "skip": "skipped", None: "integrated"}.get(self.decision)
+        return "integrated" if self.decision is None else DECIDED.get(self.decision)
 
     @property
     def at(self) -> float:

@@ -90,11 +90,6 @@ TABLE: dict[tuple[State, Event], State] = {
 }
 
 
-def allows(state: State, event: Event) -> bool:
-    """Whether `event` may happen in `state`."""
-    return (state, event) in TABLE
-
-
 def next_state(state: State, event: Event) -> State:
     """The state after `event`; `invalid_transition` when the table has no such pair."""
     try:
@@ -131,11 +126,6 @@ def counts_as_attempt(ending: str, head_moved: bool) -> bool:
     return True
 
 
-SO_FAR = "attempts so far: "
-# Said of an agent that ended well with new commits and no receipt: the next `actions` looks at them itself.
-LEFT_TO_BATON = "left the seal to Baton"
-
-
 def told(attempts: Sequence[Attempt], refused: Mapping[int, str]) -> str:
     """How the last attempts ended; empty when there was none. `refused` is why Baton did not take what one left."""
     ended = []
@@ -144,7 +134,7 @@ def told(attempts: Sequence[Attempt], refused: Mapping[int, str]) -> str:
             bad = item.terminal if item.terminal != Terminal.COMPLETED.value else None
             said = bad or refused.get(item.number) or item.terminal or "lost sight of"
             ended.append(f"#{item.number} {said.replace('_', ' ')}")
-    return f"{SO_FAR}{', '.join(ended[-5:])}" if ended else ""
+    return f"attempts so far: {', '.join(ended[-5:])}" if ended else ""
 
 
 class Attempt(NamedTuple):

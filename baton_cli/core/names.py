@@ -7,6 +7,7 @@ import re
 from baton_cli.core import canonical
 
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_DRIVEN = re.compile(r"drive-[0-9]+-[0-9]+")
 
 
 def slug(name: str) -> str:
@@ -32,11 +33,31 @@ def ticket_branch(prefix: str, change: str, ticket: str, mark: str) -> str:
     return f"{prefix}/{slug(change)}/{slug(ticket)}-{mark}"
 
 
+SEALED, REPLACED = "refs/baton/sealed/", "refs/baton/replaced/"
+
+
 def sealed_ref(assignment_id: str) -> str:
     """The ref that keeps a sealed head reachable whatever happens to its branch."""
-    return f"refs/baton/sealed/{assignment_id}"
+    return f"{SEALED}{assignment_id}"
 
 
 def replaced_ref(assignment_id: str, oid: str) -> str:
     """The ref that keeps a head which was sealed once and does not lie below the one that was sealed later."""
-    return f"refs/baton/replaced/{assignment_id}-{oid[:12]}"
+    return f"{REPLACED}{assignment_id}-{oid[:12]}"
+
+
+def assignment_of_ref(ref: str) -> str | None:
+    """The assignment whose sealed or replaced head a ref keeps; None for any other ref."""
+    if ref.startswith(SEALED):
+        return ref.removeprefix(SEALED)
+    return ref.removeprefix(REPLACED).rpartition("-")[0] if ref.startswith(REPLACED) else None
+
+
+def driven_agent(pid: int, number: int) -> str:
+    """The agent id of the n-th run that a `drive` starts; `pid` is that of the drive."""
+    return f"drive-{pid}-{number}"
+
+
+def is_driven(agent: str) -> bool:
+    """Whether an agent id is one that a `drive` gave."""
+    return _DRIVEN.fullmatch(agent) is not None

@@ -71,11 +71,6 @@ def document(name: str, text: str, digest: str) -> dict[str, Any]:
     return {"name": name, "digest": digest, "text": text[:DOCUMENT_LIMIT], "cut": cut}
 
 
-def commands(packet: Mapping[str, Any]) -> tuple[str, ...]:
-    """The packet's check commands, in order."""
-    return tuple(check["command"] for check in packet["checks"])
-
-
 def allows_empty_diff(packet: Mapping[str, Any]) -> bool:
     """A ticket that only verifies others may have nothing to change."""
     return "closing_check" in packet["ticket"]["flags"]

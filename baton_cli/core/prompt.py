@@ -1,4 +1,5 @@
-"""What a worker is told: enough by itself for an agent that has nothing else. Pure text with a hard size limit."""
+"""What a worker is told: enough by itself for an agent that has nothing else. Pure text of at most `PROMPT_LIMIT` characters,
+as long as the paths in it are not so long that the ticket's text would be lost: a part of that always stays."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from baton_cli.core import canonical
 
 PROMPT_LIMIT = 900
+LEAST = 40  # characters of the ticket's text that are told whatever else there is
 TITLE_LIMIT = 80
 CUT = "… (whole text in the packet)"
 
@@ -28,8 +30,8 @@ def _room(lines: Iterable[str]) -> int:
 
 
 def _compose(head: Sequence[str], text: str, tail: Sequence[str]) -> str:
-    room = _room((*head, *tail))
-    body = shorten(text, room - 1, CUT) if room > len(CUT) else ""
+    room = max(LEAST, _room((*head, *tail)) - 1)
+    body = shorten(text, room, CUT if room > 3 * len(CUT) else "…")
     return "\n".join([*head, *([body] if body else []), *tail])
 
 
@@ -67,7 +69,8 @@ def recover(
     ]
     tail = _tail(seal_command, seconds, closing_check)
     # Both this and the ticket's text have to find room.
-    head[-1] += shorten(why, min(260, 2 * _room((*head, *tail)) // 3))
+    room = _room((*head, *tail))
+    head[-1] += shorten(why, min(260, 2 * room // 3, room - LEAST - 1))
     return _compose(head, text, tail)
 
 
@@ -91,7 +94,8 @@ def resolve_merge(
         f"Ticket {key}, in conflict with {{}}:" if others else f"Ticket {key}:",
     ]
     tail = _tail(seal_command, seconds, closing_check=False)
-    third = _room((*head, *tail)) // 3  # files, other tickets and the ticket's text share what is left
+    room = _room((*head, *tail))
+    third = min(room // 3, (room - LEAST - 1) // 2)  # files, other tickets and the ticket's text share what is left
     head[1] = head[1].format(shorten(named, min(160, third)))
     if others:
         head[3] = f"Ticket {key}, in conflict with {shorten(', '.join(others[:3]), min(120, third))}:"

@@ -7,6 +7,7 @@ import queue
 from collections.abc import Mapping
 from typing import Any
 
+from baton_cli.core import names
 from baton_cli.core.lifecycle import Terminal
 from baton_cli.drive.board import Board, Tell, described
 from baton_cli.drive.child import Child
@@ -38,7 +39,7 @@ class Crew:
     def start(self, action: Mapping[str, Any]) -> Child:
         """Start an agent for an action. One that could not be started has `failure` set and is not among the running."""
         slot = min(set(range(self._order.parallel)) - {child.slot for child in self.running.values()})
-        agent = f"drive-{self._records.pid}-{next(self._numbers)}"
+        agent = names.driven_agent(self._records.pid, next(self._numbers))
         log = self._project.logs / f"{action['assignment_id']}-{action['attempt']}-agent.log"
         child = Child(action, agent=agent, slot=slot, log=log, on_end=self._mail.put)
         self.attempts += 1

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import shutil
 import sys
 from dataclasses import dataclass
 
+from baton_cli.core import durations
 from baton_cli.errors import USAGE, BatonError
-
-_DURATION = re.compile(r"(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9})s)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +52,8 @@ def seconds(text: str | None) -> float | None:
     """A duration such as `90s`, `30m`, `1h30m` or a number of seconds. Errors: `bad_duration`, exit 2."""
     if text is None:
         return None
-    match = _DURATION.fullmatch(text.strip() + ("s" if text.strip().isdecimal() else ""))
-    total = 0
-    if match is not None:
-        hours, minutes, rest = (int(part or 0) for part in match.groups())
-        total = hours * 3600 + minutes * 60 + rest
-    if total <= 0:
+    total = durations.seconds(text)
+    if total is None or not 0 < total <= durations.MOST:
         raise BatonError("bad_duration", f"{text!r} is no time limit", "give one such as 90s, 30m or 1h30m", USAGE)
     return float(total)
 

@@ -27,7 +27,7 @@ class Records:
     """The files of one drive, which is this process. `name` is unique on this machine for ever: host, pid, start."""
 
     def __init__(self, project: Project) -> None:
-        self.folder = project.state / "drive"
+        self.folder = project.drives
         self.pid = os.getpid()
         self._me = {"host": socket.gethostname(), "pid": self.pid, "start_time": locks.start_time(self.pid)}
         host = re.sub(r"[^A-Za-z0-9_-]+", "-", str(self._me["host"]))[:40]

@@ -12,6 +12,7 @@ from baton_cli.drive.child import Child
 from baton_cli.errors import BatonError
 
 Action = Mapping[str, Any]
+UNSEALED = ("no_receipt", "left_unsealed")
 OF_DRIVE = "drive-"  # how the sessions of drives begin
 
 
@@ -30,7 +31,8 @@ class Results:
         if state == "sealed" or (state == "unknown" and terminal is Terminal.COMPLETED):
             self.defer(child, str(settled.get("detail") or ""))
         else:
-            detail = (why or settled.get("detail")) if state == "unknown" else settled.get("detail")
+            known = settled.get("detail") or str(settled.get("reason") or "").replace("_", " ")
+            detail = (why or known) if state == "unknown" else known
             if state == "integrated":
                 self._board.integrated()
             self._close(child, state, detail)
@@ -96,7 +98,7 @@ def _refused(controls: SessionController, again: Action, notices: Sequence[str],
     detail = next((notice.removeprefix(head) for notice in notices if notice.startswith(head)), "")
     if reason == "gate_failed":  # which check it was, and its log, is kept with the assignment
         return "rejected", detail or _look(controls, again)[1] or "the checks are red on the merged tree"
-    return "unknown", detail or (known if reason == "no_receipt" and known else reason.replace("_", " "))
+    return "unknown", detail or (known if reason in UNSEALED and known else reason.replace("_", " "))
 
 
 def waiting_for(answer: Mapping[str, Any]) -> str:

@@ -8,17 +8,25 @@ from contextlib import ExitStack, contextmanager
 from baton_cli.context import Context
 from baton_cli.core import names
 from baton_cli.core.frontier import TicketView, claimable, room, survey
-from baton_cli.core.lifecycle import ORPHANED, Assignment, Attempt, Event, State
+from baton_cli.core.lifecycle import Assignment, Attempt, Event, State
 from baton_cli.core.plan import Plan
-from baton_cli.errors import BatonError
-from baton_cli.flow.parts import attempts, holding, tokens
+from baton_cli.errors import USAGE, BatonError
+from baton_cli.flow.parts import holding, tokens
 from baton_cli.store import assignments
 from baton_cli.store import plans as store_plans
 
 
 def refuse_agents(context: Context, session: str) -> None:
-    """A subagent sees the same tools as its parent but must not claim. Error: `agent_session`."""
+    """A subagent sees the same tools as its parent but must not claim; an assignment's id is a slip of the pen. Errors:
+    `agent_session`, `bad_session`."""
     for assignment in assignments.every_open(context.store):
+        if assignment.id == session:
+            raise BatonError(
+                "bad_session",
+                f"{session!r} is the assignment of {assignment.ticket}, not a session",
+                f"pass the session of your last answer ({assignment.attempt.session} has this one), or `new`",
+                USAGE,
+            )
         if assignment.attempt.agent == session and assignment.attempt.terminal is None:
             raise BatonError(
                 "agent_session",
@@ -35,17 +43,17 @@ def claim(
     most = _places(context, session, capacity)
     if not most:
         return ()
-    with _unlocked(context, assignments.of_change(store, plan.change, ORPHANED), most) as free:
+
+    def offered() -> tuple[TicketView, ...]:
+        facts, held = store_plans.completions(store, plan.change), assignments.of_change(store, plan.change)
+        return claimable(survey(plan, ticket_ids, facts, held))
+
+    orphans = [view.assignment for view in offered() if view.assignment is not None]
+    with _unlocked(context, orphans, most) as free:
         with store.transaction():
-            views = survey(
-                plan,
-                ticket_ids,
-                store_plans.completions(store, plan.change),
-                assignments.of_change(store, plan.change),
-            )
             places = min(most, _places(context, session, capacity))
             claimed: list[Assignment] = []
-            for view in claimable(views):
+            for view in offered():
                 if len(claimed) >= places:
                     break
                 if view.assignment is None:
@@ -144,9 +152,8 @@ def _again(context: Context, assignment: Assignment, session: str, checkout: str
     """Take over an orphaned assignment, or give it up when its attempts are used up."""
     store = context.store
     if _used_up(context, assignment):
-        before = attempts.so_far(store, assignment)
-        detail = "; ".join(part for part in (assignment.detail, before) if part)
-        assignments.move(store, assignment, Event.GIVE_UP, now, reason=assignment.reason or "exhausted", detail=detail)
+        reason, detail = assignment.reason or "exhausted", assignment.detail
+        assignments.move(store, assignment, Event.GIVE_UP, now, reason=reason, detail=detail)
         return None
     number = assignment.attempt.next_number
     kind = "recover" if number > assignment.attempt.number else "retry"  # from which the limit is counted

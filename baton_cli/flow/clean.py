@@ -17,7 +17,6 @@ from baton_cli.git import history, merge, repo, worktree
 from baton_cli.store import assignments, events
 from baton_cli.store import plans as store_plans
 
-SEALED = "refs/baton/sealed/"
 UNKNOWN = "Baton has no record of it"
 
 
@@ -91,16 +90,19 @@ def _assignment(context: Context, assignment: Assignment, done: Cleaned) -> None
 
 
 def _sealed_refs(context: Context, change: Change, every: tuple[Assignment, ...], done: Cleaned) -> None:
-    """The refs that kept sealed heads reachable until they were merged."""
+    """The refs that kept sealed heads reachable until they were merged, or until another head was sealed."""
     repository = context.project.repository
-    refs = repo.refs(repository, SEALED)
-    for assignment in every:
-        ref = names.sealed_ref(assignment.id)
-        if assignment.state is not State.INTEGRATED or ref not in refs:
+    integrated = {assignment.id: assignment for assignment in every if assignment.state is State.INTEGRATED}
+    for ref, oid in repo.refs(repository, names.SEALED, names.REPLACED).items():
+        assignment = integrated.get(names.assignment_of_ref(ref) or "")
+        if assignment is None:
             continue
-        if repo.held_by(repository, refs[ref]):
+        if repo.held_by(repository, oid):
             if done.take("ref", ref):
-                repo.delete_ref(repository, ref, refs[ref])
+                repo.delete_ref(repository, ref, oid)
+        elif ref.startswith(names.REPLACED):
+            why = f"it was sealed for {assignment.ticket} before another head was; delete the ref by hand if nobody wants it"
+            done.keep("ref", ref, why)
         else:
             done.keep(
                 "ref", ref, f"nothing else holds the commits of {assignment.ticket}: {change.change} was squashed?"
@@ -194,7 +196,8 @@ def _strangers(context: Context, change: str | None, known: set[str], branches: 
         _stranger(context, path, name, merged, done)
     _stranger_branches(context, slug, refs, {*branches, *registered.values()}, merged, done)
     for ref, oid in refs.items():
-        if ref.startswith(SEALED) and ref.removeprefix(SEALED) not in known and slug is None:
+        of = names.assignment_of_ref(ref)
+        if of is not None and of not in known and slug is None:
             if oid in merged:
                 if done.take("ref", ref):
                     repo.delete_ref(repository, ref, oid)

@@ -9,19 +9,18 @@ from contextlib import contextmanager
 from baton_cli.context import Context
 from baton_cli.core import integration
 from baton_cli.core.actions import iso
-from baton_cli.core.facts import Change, Completion
+from baton_cli.core.facts import DECIDED, Change, Completion
 from baton_cli.core.frontier import FINISHED, Status, TicketView
-from baton_cli.core.lifecycle import SO_FAR, Assignment, Event, State
+from baton_cli.core.lifecycle import Assignment, Event, State
 from baton_cli.errors import USAGE, BatonError
-from baton_cli.flow.parts import branch, holding, tokens
+from baton_cli.flow.parts import branch, holding, tickets, tokens
 from baton_cli.flow.parts.person import who
 from baton_cli.git import repo
 from baton_cli.invocation import typed
 from baton_cli.store import assignments, events
 from baton_cli.store import plans as store_plans
 
-DECISIONS = {"done": "attested", "skip": "skipped"}
-ENDING = (*DECISIONS, "abandon")  # after which nobody goes on with what was begun
+ENDING = (*DECIDED, "abandon")  # after which nobody goes on with what was begun
 SAID = {
     "done": "counts as done by hand, and its box is {box}",
     "skip": "is left out of the change; its box stays as it is",
@@ -29,22 +28,6 @@ SAID = {
     "retry": "begins its attempts anew, with the work that is there",
     "abandon": "is free again: the work on it is given up",
 }
-
-
-def find(views: Sequence[TicketView], name: str) -> TicketView:
-    """The ticket that `1.2` or `change#1.2` names now. Errors: `no_such_ticket`, `ambiguous_ticket`."""
-    exact = [view for view in views if view.key == name]
-    if exact:
-        return exact[0]
-    same = [view for view in views if name in (view.planned.ticket.id, view.key.rpartition("#")[2])]
-    if len(same) == 1:
-        return same[0]
-    if same:
-        keys = ", ".join(view.key for view in same[:5])
-        raise BatonError("ambiguous_ticket", f"{name!r} stands for several tickets", f"name one of {keys}")
-    raise BatonError(
-        "no_such_ticket", f"there is no ticket {name!r} in this change", "see `baton plan CHANGE` for the tickets"
-    )
 
 
 def need_why(why: str | None) -> str:
@@ -62,18 +45,20 @@ def finish(context: Context, change: Change, view: TicketView, decision: str, wh
             f"{view.key} is {view.status.value} already",
             "nothing to do; `baton reopen` takes it back",
         )
-    held = view.assignment
-    if held is not None:
-        _end(context, held, Event.SUPERSEDE, f"ticket_{DECISIONS[decision]}")
-    with _on_branch(context, change, view, decision, why) as commit:
+    held, by = view.assignment, who(context)
+    with _on_branch(context, change, view, decision, by, why) as commit:
+        if held is not None:
+            current = assignments.get(context.store, held.id)
+            reason = f"ticket_{DECIDED[decision]}"
+            assignments.move(context.store, current, Event.SUPERSEDE, context.now(), reason=reason)
         fact = Completion(
             ticket_id=view.ticket_id,
-            kind=DECISIONS[decision],
+            kind=DECIDED[decision],
             fingerprint=view.planned.ticket.fingerprint,
             assignment_id=None,
             commit=commit,
             checks=(),
-            who=who(context),
+            who=by,
             why=why,
             at=context.now(),
         )
@@ -82,7 +67,7 @@ def finish(context: Context, change: Change, view: TicketView, decision: str, wh
 
 def outcome(context: Context, views: Sequence[TicketView], key: str, decision: str) -> Iterator[str]:
     """What is so after a decision, and what comes next, for the person who made it: one sentence each."""
-    view = find(views, key)
+    view = tickets.find(views, key)
     change, _, name = view.key.rpartition("#")
     said = SAID[decision].format(box="ticked" if view.planned.ticket.done else "not ticked")
     yield f"{name} {said}"
@@ -100,7 +85,7 @@ def outcome(context: Context, views: Sequence[TicketView], key: str, decision: s
         yield f"next: every ticket is finished: {shlex.join((*command, 'land', change))}"
     elif row is not None and row.paused is not None:
         yield f"next: the change is paused: {shlex.join((*command, 'resume', change))}"
-    elif decision in DECISIONS:
+    elif decision in DECIDED:
         yield "next: the rest goes on with the next session or drive"
     elif view.status is Status.WAITING:
         yield f"next: it waits for {', '.join(one.rpartition('#')[2] for one in view.waits_for[:5])}"
@@ -111,9 +96,12 @@ def outcome(context: Context, views: Sequence[TicketView], key: str, decision: s
 
 
 @contextmanager
-def _on_branch(context: Context, change: Change, view: TicketView, decision: str, why: str) -> Iterator[str]:
-    """A commit that says the decision and changes no file, then one transaction for what the caller records with it."""
-    with holding.integration(context, wait=True):
+def _on_branch(context: Context, change: Change, view: TicketView, decision: str, by: str, why: str) -> Iterator[str]:
+    """A commit that says the decision and changes no file, then one transaction for what the caller records with it.
+
+    Nobody seals or integrates the ticket's assignment meanwhile. Error: `seal_running`.
+    """
+    with holding.integration(context, wait=True), _quiet(context, view.assignment):
         change = store_plans.get_change(context.store, change.change) or change
         head = branch.head(context, change)
         repository, now, ticket = context.project.repository, context.now(), view.planned.ticket
@@ -123,7 +111,7 @@ def _on_branch(context: Context, change: Change, view: TicketView, decision: str
             change=change.change,
             key=view.key,
             fingerprint=ticket.fingerprint,
-            who=who(context),
+            who=by,
             why=why,
             at=iso(now),
         )
@@ -133,14 +121,14 @@ def _on_branch(context: Context, change: Change, view: TicketView, decision: str
         with context.store.transaction():
             store_plans.set_integration_head(context.store, change.change, head, commit)
             yield commit
-            events.append(context.store, now, change.change, decision, ticket=view.key, cause=who(context), detail=why)
+            events.append(context.store, now, change.change, decision, ticket=view.key, cause=by, detail=why)
 
 
 def reopen(context: Context, change: Change, view: TicketView, why: str) -> None:
     """Take back whatever finished a ticket. The integrated commit stays; the next work builds on it."""
     if view.status not in FINISHED:
         raise BatonError("not_finished", f"{view.key} is {view.status.value}", "only a finished ticket can be reopened")
-    with _on_branch(context, change, view, "reopen", why):
+    with _on_branch(context, change, view, "reopen", who(context), why):
         store_plans.revoke_completions(context.store, view.ticket_id, context.now())
 
 
@@ -149,28 +137,20 @@ def pause(context: Context, change: Change, why: str | None) -> None:
 
     Error: `not_paused`.
     """
-    name = "resume" if why is None else "pause"
+    name, by = "resume" if why is None else "pause", who(context)
     if why is None and change.paused is None:
         raise BatonError("not_paused", f"{change.change} is not paused", "nothing to do")
     with context.store.transaction():
-        store_plans.set_paused(context.store, change.change, None if why is None else f"{who(context)}: {why}")
-        events.append(context.store, context.now(), change.change, name, cause=who(context), detail=why)
-
-
-def assignment_of(view: TicketView) -> Assignment:
-    """The assignment of a ticket. Error: `no_assignment`."""
-    if view.assignment is None:
-        raise BatonError(
-            "no_assignment",
-            f"nobody works on {view.key} (it is {view.status.value.replace('_', ' ')})",
-            "see `baton status`",
-        )
-    return view.assignment
+        store_plans.set_paused(context.store, change.change, None if why is None else f"{by}: {why}")
+        events.append(context.store, context.now(), change.change, name, cause=by, detail=why)
 
 
 @contextmanager
-def _quiet(context: Context, assignment: Assignment) -> Iterator[Assignment]:
-    """The assignment as it is now, in a transaction, while nobody seals or integrates it. Error: `seal_running`."""
+def _quiet(context: Context, assignment: Assignment | None) -> Iterator[None]:
+    """While nobody seals or integrates an assignment; None: there is none. Error: `seal_running`."""
+    if assignment is None:
+        yield
+        return
     with holding.assignment(context, assignment.id, wait=False) as held:
         if not held:
             raise BatonError(
@@ -178,26 +158,22 @@ def _quiet(context: Context, assignment: Assignment) -> Iterator[Assignment]:
                 f"{assignment.ticket} is being sealed or integrated just now",
                 "wait for it, then call again",
             )
-        with context.store.transaction():
-            yield assignments.get(context.store, assignment.id)
-
-
-def _end(
-    context: Context, assignment: Assignment, event: Event, reason: str, logged: tuple[str, str] | None = None
-) -> Assignment:
-    with _quiet(context, assignment) as current:
-        return assignments.move(context.store, current, event, context.now(), reason=reason, logged=logged)
+        yield
 
 
 def abandon(context: Context, view: TicketView, why: str) -> Assignment:
     """Give up the assignment. Branch and worktree stay; the ticket is free for a new assignment."""
-    return _end(context, assignment_of(view), Event.ABANDON, "abandoned", logged=(who(context), why))
+    store, held, logged = context.store, tickets.assignment_of(view), (who(context), why)
+    with _quiet(context, held), store.transaction():
+        current = assignments.get(store, held.id)
+        return assignments.move(store, current, Event.ABANDON, context.now(), reason="abandoned", logged=logged)
 
 
 def retry(context: Context, view: TicketView, why: str | None) -> Assignment:
     """Count the attempts from zero and free the assignment, under a new token, for the next `actions`."""
-    store, now = context.store, context.now()
-    with _quiet(context, assignment_of(view)) as assignment:
+    store, now, held, by = context.store, context.now(), tickets.assignment_of(view), who(context)
+    with _quiet(context, held), store.transaction():
+        assignment = assignments.get(store, held.id)
         attempt = assignment.attempt._replace(
             number=assignment.attempt.next_number,
             claim_token=tokens.new_token(),
@@ -209,9 +185,5 @@ def retry(context: Context, view: TicketView, why: str | None) -> Assignment:
             counted=False,
             batch=None,
         )
-        fresh = assignments.begin_attempt(store, assignment, Event.RETRY, attempt, now, who(context), why)
-        # how often it was tried until now is nothing to be mended
-        columns = {"detail": (assignment.detail or "").partition(SO_FAR)[0].removesuffix("; ") or None}
-        if assignment.state is State.SEALED:
-            columns["receipt"] = None
-        return assignments.set_columns(store, fresh, **columns)
+        fresh = assignments.begin_attempt(store, assignment, Event.RETRY, attempt, now, by, why)
+        return assignments.set_columns(store, fresh, receipt=None) if assignment.state is State.SEALED else fresh

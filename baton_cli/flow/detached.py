@@ -156,7 +156,13 @@ def accept(context: Context, assignment: Assignment, receipt_file: Path) -> Assi
 def _here(context: Context, assignment: Assignment, value: dict[str, Any]) -> None:
     """The sealed commit must be in this repository, on top of what it was given."""
     repository, head = context.project.repository, value["head"]
-    if not value.get("detached") or repo.resolve(repository, head) != head:
+    if not value.get("detached"):
+        raise BatonError(
+            "not_detached",
+            f"the receipt of {assignment.ticket} was not made by a seal of its packet on another machine",
+            "a receipt of this store needs no --receipt: call reconcile without it",
+        )
+    if repo.resolve(repository, head) != head:
         raise BatonError(
             "commit_missing", f"the sealed commit {head[:12]} is not in this repository", "fetch it, then call again"
         )

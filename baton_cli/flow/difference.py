@@ -8,7 +8,7 @@ from baton_cli.context import Context
 from baton_cli.core.facts import Completion
 from baton_cli.core.lifecycle import Assignment
 from baton_cli.errors import BatonError
-from baton_cli.git import repo
+from baton_cli.git import repo, worktree
 
 
 def difference(context: Context, ticket: str, assignment: Assignment) -> dict[str, Any]:
@@ -18,7 +18,7 @@ def difference(context: Context, ticket: str, assignment: Assignment) -> dict[st
             "not_prepared", f"nobody was sent to work on {ticket} yet", "wait for the next session or drive"
         )
     path = context.worktree(assignment.worktree)
-    here = path.exists()
+    here = worktree.sound(path)  # a folder that lost its link would be taken for the checkout around it
     place = path if here else context.project.repository
     base = assignment.onto or assignment.base
     dirty = repo.dirty(path) if here else ()

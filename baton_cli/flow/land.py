@@ -95,8 +95,9 @@ def _record(context: Context, change: Change, target: str, head: str) -> None:
     """That the branch has it, once: also of a landing that was killed before it was recorded, or made elsewhere."""
     last, detail = events.latest(context.store, change.change, "landed"), f"{target} at {head}"
     if last is None or last.detail != detail:
+        by = who(context)
         with context.store.transaction():
-            events.append(context.store, context.now(), change.change, "landed", cause=who(context), detail=detail)
+            events.append(context.store, context.now(), change.change, "landed", cause=by, detail=detail)
 
 
 def _place(repository: Path, target: str) -> Path | None:
@@ -178,9 +179,9 @@ def _merge_target(
     commit = repo.commit_tree(repository, tree, parents, message)
     if not repo.update_ref(repository, change.integration_ref, commit, head):
         return None
+    by, detail = who(context), f"{target} at {tip}"
     with store.transaction():
         store_plans.set_integration_head(store, change.change, head, commit)
         store_plans.record_proofs(store, change.change, tree, verdict.ran, context.now())
-        detail = f"{target} at {tip}"
-        events.append(store, context.now(), change.change, "target_merged", cause=who(context), detail=detail)
+        events.append(store, context.now(), change.change, "target_merged", cause=by, detail=detail)
     return commit

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 
 from baton_cli.context import Context
-from baton_cli.core.lifecycle import LEFT_TO_BATON, Assignment, Event, State, Terminal, counts_as_attempt
+from baton_cli.core.lifecycle import Assignment, Event, State, Terminal, counts_as_attempt
 from baton_cli.core.prompt import shorten
 from baton_cli.errors import USAGE, BatonError
 from baton_cli.flow.parts import activity, attempts, holding
@@ -109,8 +109,9 @@ def record_ending(
             )
             assignments.log(store, assignment, "ended", now, cause=terminal.value)
             if unsealed:
+                reason = "left_unsealed" if moved and terminal is Terminal.COMPLETED else "no_receipt"
                 left = _left_behind(terminal, head, moved, assignment.base)
-                ended = "no_receipt", f"its agent ended ({_said(terminal, note)}) {left}"
+                ended = reason, f"its agent ended ({_said(terminal, note)}) {left}"
                 why = attempts.standing(assignment, *ended)
                 assignment = assignments.move(store, assignment, Event.NO_RECEIPT, now, logged=ended, **why)
         return assignment
@@ -129,4 +130,4 @@ def _left_behind(terminal: Terminal, head: str | None, moved: bool, base: str | 
         return "and its worktree is gone; what is committed on its branch is kept"
     if not moved:
         return "with nothing new committed" if head != base else "with nothing committed"
-    return f"and {LEFT_TO_BATON}" if terminal is Terminal.COMPLETED else "without a sealed receipt"
+    return "and left the seal to Baton" if terminal is Terminal.COMPLETED else "without a sealed receipt"

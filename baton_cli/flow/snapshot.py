@@ -9,7 +9,7 @@ from typing import Any
 from baton_cli.context import Context
 from baton_cli.core import actions, names
 from baton_cli.core.actions import iso
-from baton_cli.core.frontier import FINISHED, Progress, Status, TicketView, progress
+from baton_cli.core.frontier import FINISHED, Progress, TicketView, progress
 from baton_cli.flow.parts import renamed, stops, work
 from baton_cli.flow.parts.tickets import Loaded
 from baton_cli.store import plans as store_plans
@@ -72,20 +72,16 @@ def state_of(counts: Progress) -> str:
 
 
 def _sections(context: Context, loaded: Loaded, views: tuple[TicketView, ...]) -> list[dict[str, Any]]:
-    by_key, waits = {view.key: view for view in views}, dict[int, list[str]]()
     sections: list[dict[str, Any]] = [
         {"number": section.number, "title": section.title, "tickets": []} for section in loaded.plan.document.sections
     ]
     for view in views:
-        keys = view.waits_for
-        if id(keys) not in waits:  # those that wait for the same share one tuple
-            waits[id(keys)] = _waits_for(keys, by_key)
-        sections[view.planned.ticket.section]["tickets"].append(_ticket(context, view, waits[id(keys)]))
+        sections[view.planned.ticket.section]["tickets"].append(_ticket(context, view))
     return [section for section in sections if section["tickets"]]
 
 
-def _ticket(context: Context, view: TicketView, waits_for: list[str]) -> dict[str, Any]:
-    ticket, completion = view.planned.ticket, view.completion
+def _ticket(context: Context, view: TicketView) -> dict[str, Any]:
+    ticket, completion, waits_for = view.planned.ticket, view.completion, view.waits_for
     value: dict[str, Any] = {
         "key": view.key,
         "id": ticket.id,
@@ -94,7 +90,8 @@ def _ticket(context: Context, view: TicketView, waits_for: list[str]) -> dict[st
         "ticked": ticket.done,
         "status": view.status.value,
         "reason": view.reason,
-        "waits_for": waits_for,
+        "waits_for": list(waits_for[: actions.LIST_LIMIT]),  # a closing check of a large section waits for hundreds
+        "waits_for_more": max(0, len(waits_for) - actions.LIST_LIMIT),
         "flags": list(view.planned.flags),
     }
     if completion is not None and view.status in FINISHED:
@@ -110,17 +107,3 @@ def _ticket(context: Context, view: TicketView, waits_for: list[str]) -> dict[st
         value["assignment"] = work.assignment_value(context, view.assignment)
         value["assignment"]["busy"] = work.busy(context, view.assignment)
     return value
-
-
-def _waits_for(keys: tuple[str, ...], by_key: dict[str, TicketView]) -> list[str]:
-    """The first few, described, and a count: a closing check of a large section waits for hundreds."""
-    shown = [_described(key, by_key) for key in keys[: actions.LIST_LIMIT]]
-    return actions.at_most([*shown, *keys[actions.LIST_LIMIT :]])
-
-
-def _described(key: str, by_key: dict[str, TicketView]) -> str:
-    """A dependency, and why it is not finished when that is somebody's business."""
-    view = by_key.get(key)
-    if view is None or view.status is not Status.BLOCKED:
-        return key
-    return f"{key} ({(view.reason or 'blocked').replace('_', ' ')})"

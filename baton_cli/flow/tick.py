@@ -43,18 +43,19 @@ def locate(document: Document, ticket: Ticket) -> Ticket | None:
 def write(path: Path, ticket: Ticket, *, done: bool = True) -> str | None:
     """Tick (or un-tick) all boxes of a ticket in the file. None when that is so afterwards, else why not.
 
-    A reason is no failure of the work: the next call tries again.
+    A tick that failed is no failure of the work: the next call tries again.
     """
+    later = "; the next call ticks it" if done else ""
     try:
         for _ in range(TRIES):
             settled, reason = _once(path, ticket, done)
             if settled:
                 return reason
     except OSError as error:
-        return f"{path} could not be written ({error.strerror}); the next call ticks it"
+        return f"{path} could not be written ({error.strerror}){later}"
     except BatonError as error:
-        return f"{error.message}; the next call ticks it"
-    return f"{path} is being edited; the next call ticks it"
+        return f"{error.message}{later}"
+    return f"{path} is being edited{later}"
 
 
 def _once(path: Path, ticket: Ticket, done: bool) -> tuple[bool, str | None]:
@@ -64,7 +65,7 @@ def _once(path: Path, ticket: Ticket, done: bool) -> tuple[bool, str | None]:
     if found is None:
         return (
             True,
-            f"the line of {ticket.id or ticket.title!r} is gone or stands twice in {path.name}; it is not ticked",
+            f"the line of {ticket.id or ticket.title!r} is gone or stands twice in {path.name}",
         )
     edits = writeback.edits(document, found, done)
     if not edits:
@@ -124,12 +125,20 @@ def _replace(path: Path, data: bytes, edits: Sequence[Edit]) -> bool:
     return True
 
 
-def tick_all(path: Path, due_tickets: Sequence[Ticket], tell: Callable[[str], None]) -> tuple[str, ...]:
-    """Tick every due ticket; the reasons of those that could not be ticked."""
-    reasons = []
+def tick_all(
+    path: Path, due_tickets: Sequence[Ticket], tell: Callable[[str], None], again: Sequence[Ticket] = ()
+) -> tuple[str, ...]:
+    """Tick every due ticket; what is to be said of it: why one could not be ticked, and which were finished long ago
+    (those in `again`), so that somebody must have un-ticked them."""
+    said = []
     for ticket in due_tickets:
         reason = write(path, ticket)
+        if reason is None and ticket in again:
+            name = ticket.id or ticket.title
+            reason = (
+                f"{name} was un-ticked, but it is finished: its box is ticked again (`baton reopen` has it done anew)"
+            )
         if reason:
             tell(reason)
-            reasons.append(reason)
-    return tuple(reasons)
+            said.append(reason)
+    return tuple(said)

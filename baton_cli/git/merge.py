@@ -9,7 +9,7 @@ from pathlib import Path
 from baton_cli.errors import BatonError
 from baton_cli.git.refs import with_identity
 from baton_cli.git.run import GitResult, decode, git
-from baton_cli.git.tree import operation, unmerged
+from baton_cli.git.tree import operation
 
 # The user's own merge settings must neither change nor stop a merge that Baton starts.
 SETTINGS = (
@@ -53,18 +53,6 @@ def merge_tree(cwd: Path, ours: str, theirs: str) -> Merge:
         line = next(iter(result.err.splitlines()), f"exit code {result.code} without a result")
         raise BatonError("git_failed", f"git merge-tree: {line}", f"git was called in {cwd}")
     return Merge(fields[0], tuple(dict.fromkeys(fields[1:])) or (".",) if result.code else ())
-
-
-def start(cwd: Path, oid: str, message: str) -> tuple[str, ...]:
-    """Start merging `oid` in the worktree at `cwd`, leave it in progress, conflicts and all; the paths in conflict.
-
-    Without conflict the merge is in progress, too, ready to commit; when `oid` is contained already nothing starts.
-    Error `git_failed` when git refuses (edits in the way): nothing is in progress then.
-    """
-    result = _merge(cwd, ("--no-commit", "-m", message, oid))
-    if result.code and operation(cwd) != "merge":
-        raise _refused(result, cwd)
-    return unmerged(cwd)
 
 
 def start_committed(cwd: Path, oid: str, message: str) -> bool:

@@ -95,7 +95,7 @@ def standing(cwd: Path, ref: str) -> tuple[str | None, Path | None]:
 
 
 def update_ref(cwd: Path, name: str, new: str, old: str) -> bool:
-    """Move a ref from `old` (forty zeros: it must not exist) to `new`; False, and nothing changed, when it was not at
+    """Move a ref from `old` (`NO_OID`: it must not exist) to `new`; False, and nothing changed, when it was not at
     `old`. A ref that others have locked is tried for a second. Error `git_failed` for everything else."""
     return _compare_and_set(cwd, name, old, ("-m", "baton", name, new, old))
 

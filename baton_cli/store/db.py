@@ -143,7 +143,8 @@ def open_to_look(path: Path) -> Store:
 
 
 def _copy(path: Path, copy: Path) -> None:
-    """Database and journal as they were at one moment, whoever writes meanwhile."""
+    """Database and journal as they were at one moment, tried a few times while somebody writes. One that is torn all the same
+    is found to be corrupt when it is opened, or shows an older moment."""
     import shutil
 
     sources = (path, path.with_name(f"{path.name}-wal"))

@@ -26,12 +26,17 @@ def brief(answer: dict[str, Any]) -> str:
         text = to_json(cut(short, *SIZES[0]))
         if len(text) < ANSWER_LIMIT:
             return text
-    texts = (to_json(cut(short, items, characters)) for items, characters in SIZES)
-    return next((text for text in texts if len(text) < ANSWER_LIMIT), text)
+    for items, characters in SIZES:
+        text = to_json(cut(short, items, characters))
+        if len(text) < ANSWER_LIMIT:
+            break
+    return text
 
 
 def _folded(change: dict[str, Any], fold: frozenset[Status]) -> dict[str, Any]:
-    """A change of `status` in which tickets with these statuses are only counted."""
+    """A change of `status` in which tickets with these statuses are only counted; one that cannot be read as it is."""
+    if "sections" not in change:
+        return change
     sections = []
     for section in change["sections"]:
         tickets = [ticket for ticket in section["tickets"] if ticket["status"] not in fold]

@@ -8,7 +8,7 @@ from typing import Any
 from baton_cli.views.grid import DONE
 from baton_cli.views.page import Line, Page, page, paint
 from baton_cli.views.queue_now import standing, ways
-from baton_cli.views.words import count, joined, listed, plain, prose, short, shown
+from baton_cli.views.words import count, joined, listed, moment, plain, prose, short, shown
 
 NAME = 11  # cells of a fact's name
 LOGS = 8
@@ -64,11 +64,11 @@ def _facts(value: Mapping[str, Any], paper: Page) -> Iterable[Line]:
         ("needed by", listed([short(key) for key in value["needed_by"]], MOST)),
     ]
     if held:
-        lease = f"until {_time(held['lease_expires_at'])}" if held["lease_expires_at"] else ""
+        lease = f"until {moment(held['lease_expires_at'])}" if held["lease_expires_at"] else ""
         facts += [
             ("assignment", joined((shown(held["id"]), plain(held["state"])))),
             ("attempt", joined((str(held["attempt"]), shown(held["agent"]), f"session {shown(held['session'])}"))),
-            ("since", joined((_time(held["since"]), f"last sign {_time(held['last_evidence_at'])}"))),
+            ("since", joined((moment(held["since"]), f"last sign {moment(held['last_evidence_at'])}"))),
             ("lease", lease),
             ("branch", shown(held["branch"])),
             ("worktree", shown(held["worktree"]) if held["state"] != "integrated" else ""),
@@ -77,7 +77,7 @@ def _facts(value: Mapping[str, Any], paper: Page) -> Iterable[Line]:
         passed = count(len(proof["checks"]), "check")
         facts += [
             ("receipt", shown(proof["digest"])[:12] + f", {passed} passed at {shown(proof['head'])[:12]}"),
-            ("sealed", _time(proof["sealed_at"])),
+            ("sealed", moment(proof["sealed_at"])),
         ]
     facts += [("log" if not number else "", shown(path)) for number, path in enumerate(value["logs"][:LOGS])]
     facts += [("", f"and {len(value['logs']) - LOGS} more beside it")] if len(value["logs"]) > LOGS else []
@@ -121,13 +121,8 @@ def _history(value: Mapping[str, Any], paper: Page) -> Iterable[Line]:
         cause = plain(event.get("cause")) if event.get("cause") else ""
         why = ": ".join(part for part in (cause, prose(event.get("detail"))) if part)
         line: Line = [
-            (f"  {_time(event['at'])}  ", "dim"),
+            (f"  {moment(event['at'])}  ", "dim"),
             (f"{number:<3} {plain(event['name']):<{width}}  ", ""),
             (why, "dim"),
         ]
         yield paper.clip(line, max(paper.width, 60))
-
-
-def _time(moment: Any) -> str:
-    """ISO 8601 in UTC as people read it; the zone stays visible."""
-    return shown(moment).replace("T", " ", 1) if moment else "?"

@@ -9,7 +9,7 @@ from typing import Any
 
 from baton_cli import output
 from baton_cli.views.page import Line, Page, cells
-from baton_cli.views.words import finished, joined, plain, prose, short, shown, span
+from baton_cli.views.words import finished, joined, plain, prose, short, shown, span, unproved
 
 Value = Mapping[str, Any]
 Tell = Callable[[Value], None]
@@ -20,8 +20,6 @@ STATE = 10  # the longest state that a result has, in cells
 COLOURS = {"integrated": "green", "conflicted": "yellow", "rejected": "yellow", "sealed": "cyan"}
 STATES = {"unknown": "not done"}  # nobody vouches for it, so somebody is sent there again
 KINDS = {"dispatch": "", "recover": "again", "resolve_merge": "merge conflict"}
-# Counted as done, without a receipt of Baton's.
-NOT_OURS = (("skipped", "skipped"), ("external", "ticked by hand"), ("attested", "attested"))
 
 
 @contextmanager
@@ -84,7 +82,7 @@ def line_of(event: Value) -> Line:
 
 def stands(progress: Value) -> str:
     """How far a change is, as `status` counts it."""
-    others = joined(f"{progress[name]} {word}" for name, word in NOT_OURS if progress.get(name))
+    others = unproved(progress)
     return f"{finished(progress)} of {progress.get('total', 0)} done" + (f" ({others})" if others else "")
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from baton_cli.core.lifecycle import LEFT_TO_BATON
 from baton_cli.views.grid import DONE, Grid
 from baton_cli.views.page import Line, cells
 from baton_cli.views.words import age, count, joined, listed, plain, prose, seconds, short, shown, span
@@ -133,7 +132,8 @@ def running(change: Mapping[str, Any], grid: Grid, now: float) -> list[Line]:
 
 def _one(ticket: Ticket, fact: Facts, grid: Grid, widths: Sequence[int] | None) -> list[Line]:
     """One ticket in flight, in columns of these widths; without them, over two lines."""
-    works = ticket["assignment"]["state"] == "claimed"
+    held = ticket["assignment"]
+    works = held["state"] == "claimed" and not held.get("agent_gone")
     sign, style = ("running" if works else "queued", "yellow"), "yellow" if works else ""
     name, title = short(ticket["key"]), (shown(ticket["title"]), "")
     if widths is not None:
@@ -142,8 +142,8 @@ def _one(ticket: Ticket, fact: Facts, grid: Grid, widths: Sequence[int] | None) 
     else:
         lines = [grid.row(sign, name, title, [(f"{fact.state} {fact.since}".rstrip(), style)])]
         lines += grid.below(joined((fact.who, fact.attempt, fact.evidence, fact.lease)), "dim", 2)
-    if not works:
-        lines += grid.below(prose(ticket["assignment"].get("detail")), "dim", 2)
+    if held["state"] != "claimed":
+        lines += grid.below(prose(held.get("detail")), "dim", 2)
     return lines
 
 
@@ -178,6 +178,8 @@ def _facts(ticket: Ticket, now: float) -> Facts:
     who = agent or (f"session {session}" if session else "")
     attempt = f"attempt {held.get('attempt', 1)}"
     busy = _busy(held, now)
+    if held.get("agent_gone") and not busy:
+        return Facts("its agent has ended, to be checked", who, attempt, age(held.get("since"), now))
     if held["state"] != "claimed" or busy:
         return Facts(busy or standing(held), who, attempt)
     state = "running" if ticket["status"] not in DONE else "running (ticked by hand)"
@@ -210,7 +212,7 @@ def _lease(expires: Any, now: float) -> str:
 def standing(held: Mapping[str, Any]) -> str:
     """Where work stands that no agent has in hands."""
     reason = plain(held.get("reason") or "")
-    if held["state"] == "unknown" and reason == "no receipt" and LEFT_TO_BATON in str(held.get("detail")):
+    if held["state"] == "unknown" and held.get("reason") == "left_unsealed":
         return "its agent says it is done, to be checked"
     return {
         "sealed": "sealed, to be integrated",

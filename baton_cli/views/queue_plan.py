@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from baton_cli.core.prompt import shorten
 from baton_cli.views.grid import DONE, Grid
 from baton_cli.views.page import Line, cells
-from baton_cli.views.words import count, listed, short, shown
+from baton_cli.views.words import count, listed, plain, short, shown, unproved
 
 Section = Mapping[str, Any]
 Ticket = Mapping[str, Any]
@@ -26,6 +28,7 @@ class Waits:
     of_section: tuple[tuple[str, ...], ...]
     names: tuple[str, ...]
     home: Mapping[str, int]  # a ticket's key -> the position of its section
+    stuck: Mapping[str, str]  # the key of a ticket that needs a person -> why
 
     @staticmethod
     def read(sections: Sequence[Section]) -> Waits:
@@ -35,12 +38,14 @@ class Waits:
             for section in sections
         )
         home = {key: at for at, keys in enumerate(unfinished) for key in keys}
-        return Waits(unfinished, tuple(_name(section) for section in sections), home)
+        blocked = (ticket for section in sections for ticket in section["tickets"] if ticket["status"] == "blocked")
+        stuck = {str(ticket["key"]): plain(ticket["reason"] or "blocked") for ticket in blocked}
+        return Waits(unfinished, tuple(_name(section) for section in sections), home, stuck)
 
     def phrase(self, ticket: Ticket) -> str:
         """`section 3` for all that is unfinished of one, else the tickets; with why one of them is stuck."""
-        waits_for, own = ticket.get("waits_for", ()), str(ticket["key"])
-        keys, stuck, more = self._split(waits_for)
+        keys, more, own = ticket["waits_for"], int(ticket["waits_for_more"]), str(ticket["key"])
+        stuck = self._hindered(keys)
         closing = ["closing check"] if "closing_check" in ticket.get("flags", ()) else []
         at = self.home.get(keys[0]) if keys else None
         if at is not None and len(keys) + more > 1:
@@ -48,7 +53,7 @@ class Waits:
             if len(whole) == len(keys) + more and whole[: len(keys)] == tuple(keys):
                 name = "the others" if own in self.of_section[at] else self.names[at]
                 return name + _notes(stuck or closing)
-        texts = [short(text) for text in waits_for if not str(text).startswith("and ")]
+        texts = [f"{short(key)} ({self.stuck[key]})" if key in self.stuck else short(key) for key in keys]
         return (f"{' '.join(texts)} and {more} more" if more else listed(texts, 8)) + _notes(closing)
 
     def outside(self, section: int, tickets: Sequence[Ticket]) -> str:
@@ -57,8 +62,8 @@ class Waits:
         stuck: dict[str, None] = {}
         single: dict[str, None] = {}
         for ticket in tickets:
-            keys, hindered, _ = self._split(ticket.get("waits_for", ()))
-            stuck.update(dict.fromkeys(hindered))
+            keys = ticket["waits_for"]
+            stuck.update(dict.fromkeys(self._hindered(keys)))
             foreign = [key for key in keys if self.home.get(key, section) != section]
             places.update((self.home[key], None) for key in foreign)
             single.update(dict.fromkeys(foreign))
@@ -69,18 +74,9 @@ class Waits:
             return short(next(iter(single))) + whys
         return listed([self.names[at] for at in sorted(places)], 3) + whys
 
-    def _split(self, waits_for: Sequence[Any]) -> tuple[list[str], list[str], int]:
-        """The keys, those that are stuck with the reason, and how many more there are than are named."""
-        keys, stuck, more = [], [], 0
-        for text in map(str, waits_for):
-            if text.startswith("and ") and text.endswith(" more"):
-                more += int(text[4:-5]) if text[4:-5].isdecimal() else 0
-                continue
-            key, separator, reason = text.partition(" (")
-            keys.append(key)
-            if separator:
-                stuck.append(f"{short(key)} {shown(reason).removesuffix(')')}")
-        return keys, stuck, more
+    def _hindered(self, keys: Sequence[str]) -> list[str]:
+        """Those of the tickets that need a person, each with why."""
+        return [f"{short(key)} {self.stuck[key]}" for key in keys if key in self.stuck]
 
 
 def plan(change: Mapping[str, Any], grid: Grid, room: int) -> list[Line]:
@@ -143,12 +139,8 @@ def _finished(sections: Sequence[Section], grid: Grid) -> Line:
 def _done(tickets: Sequence[Ticket]) -> str:
     """11 done, and what of it nothing was proved for."""
     said = f"{sum(1 for ticket in tickets if ticket['status'] in DONE)} done"
-    other = [
-        f"{number} {word}"
-        for status, word in (("external", "ticked by hand"), ("attested", "attested"), ("skipped", "skipped"))
-        if (number := sum(1 for ticket in tickets if ticket["status"] == status))
-    ]
-    return f"{said} ({', '.join(other)})" if other else said
+    other = unproved(Counter(ticket["status"] for ticket in tickets))
+    return f"{said} ({other})" if other else said
 
 
 def _waiting(at: int, section: Section, waits: Waits, grid: Grid) -> Line:
@@ -210,4 +202,4 @@ def _notes(notes: Sequence[str]) -> str:
 
 def _name(section: Section) -> str:
     number = shown(section.get("number"))
-    return f"section {number}" if number else f'"{shown(section["title"], 30)}"'
+    return f"section {number}" if number else f'"{shown(shorten(section["title"], 30))}"'

@@ -7,7 +7,7 @@ from typing import Any
 
 from baton_cli.output import escape
 from baton_cli.views.text_plan import plan_text
-from baton_cli.views.words import count, finished, joined, plain, prose, short, shown
+from baton_cli.views.words import count, finished, joined, moment, plain, prose, short, shown, unproved
 
 __all__ = ["actions_text", "init_text", "log_text", "plan_text", "receipt_text", "settled_text"]
 
@@ -45,7 +45,7 @@ def _hand_out(action: Value) -> Iterator[str]:
         ("why", why if action["kind"] != "dispatch" else ""),
         ("assignment", shown(action["assignment_id"])),
         ("token", shown(action["claim_token"])),
-        ("attempt", f"{action['attempt']}, lease until {_time(action.get('lease_expires_at'))}"),
+        ("attempt", f"{action['attempt']}, lease until {moment(action.get('lease_expires_at'))}"),
         ("folder", shown(action["cwd"])),
         ("branch", shown(action["branch"])),
         ("packet", shown(action["packet"])),
@@ -64,8 +64,8 @@ def _wait(action: Value) -> Iterator[str]:
             yield f"  {shown(item)}"
             continue
         who = shown(item.get("agent")) or f"session {shown(item.get('session'))}"
-        said = f"  {short(item['ticket'])}  {plain(item.get('state', ''))}  {who}, since {_time(item.get('since'))}"
-        yield f"{said}, last sign {_time(item.get('last_evidence_at'))}"
+        said = f"  {short(item['ticket'])}  {plain(item.get('state', ''))}  {who}, since {moment(item.get('since'))}"
+        yield f"{said}, last sign {moment(item.get('last_evidence_at'))}"
         if item.get("claim_token"):
             yield f"       assignment {shown(item['assignment_id'])}  token {shown(item['claim_token'])}"
 
@@ -80,17 +80,9 @@ def _blocked(action: Value) -> Iterator[str]:
 
 
 def _complete(action: Value) -> Iterator[str]:
-    parts = [
-        f"{action[name]} {word}"
-        for name, word in (
-            ("integrated", "integrated"),
-            ("external", "ticked by hand"),
-            ("attested", "attested"),
-            ("skipped", "skipped"),
-        )
-        if action.get(name)
-    ]
-    yield f"complete: {count(action['total'], 'ticket')}" + (f" ({', '.join(parts)})" if parts else "")
+    proved = f"{action['integrated']} integrated" if action.get("integrated") else ""
+    parts = joined((proved, unproved(action)))
+    yield f"complete: {count(action['total'], 'ticket')}" + (f" ({parts})" if parts else "")
     yield f"  on {shown(action['integration_branch'])} at {shown(action['integration_head'])[:HASH]}"
     yield f"  -> {prose(action['then'])}"
 
@@ -119,7 +111,7 @@ def log_text(answer: Value) -> str:
     every = answer.get("change") is None and len({event["change"] for event in events}) > 1
     rows = [
         [
-            _time(event["at"]),
+            moment(event["at"]),
             *([shown(event["change"])] if every else []),
             short(event.get("ticket") or ""),
             f"#{event['attempt']}" if event.get("attempt") is not None else "",
@@ -142,7 +134,7 @@ def receipt_text(answer: Value) -> str:
     operator = receipt.get("operator") or {}
     lines = [f"{short(answer['ticket'])}  receipt of assignment {shown(answer['assignment_id'])}"]
     facts = [
-        ("sealed", f"{_time(receipt.get('sealed_at'))}, attempt {receipt.get('attempt')}"),
+        ("sealed", f"{moment(receipt.get('sealed_at'))}, attempt {receipt.get('attempt')}"),
         ("by", ", ".join(f"{plain(name)} {prose(said)}" for name, said in operator.items())),
         ("head", shown(receipt["head"])),
         ("tree", shown(receipt["tree"])),
@@ -195,11 +187,6 @@ def _named(name: str, value: Any) -> str:
 
 def _more(names: Sequence[str], most: int) -> str:
     return f" and {len(names) - most} more" if len(names) > most else ""
-
-
-def _time(moment: Any) -> str:
-    """ISO 8601 in UTC as people read it; the zone stays visible."""
-    return shown(moment).replace("T", " ", 1) if moment else "?"
 
 
 def _page(lines: Iterable[str]) -> str:

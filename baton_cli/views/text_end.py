@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from baton_cli.core.prompt import shorten
 from baton_cli.views.words import count, joined, prose, short, shown
 
 Value = Mapping[str, Any]
-HASH = 12  # characters of a commit
+HASH, TITLE = 12, 70  # characters of a commit, and of a title
 
 
 def land_text(answer: Value) -> str:
@@ -43,7 +44,7 @@ def audit_text(answer: Value, baton: str = "baton") -> str:
         mark = MARKS[box["level"]] if box["passed"] else "✗"
         commit = shown(box["commit"] or "")[:HASH].ljust(HASH)
         lines.append(
-            f"  {mark} {short(box['ticket']).ljust(keys)}  {box['level']:<10}  {commit}  {shown(box['title'], 70)}"
+            f"  {mark} {short(box['ticket']).ljust(keys)}  {box['level']:<10}  {commit}  {shown(shorten(box['title'], TITLE))}"
         )
         said = ([f"line {box['line']}: {box['problem']}"] if box["problem"] else []) + box["notes"]
         lines += [f"      {' ' * keys}{prose(text)}" for text in said]

@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -41,7 +42,7 @@ def on_screen(draw: Draw, stamp: Callable[[], Any], wait: Callable[[float], None
                 now, rested = stamp(), time.monotonic() - begun
                 if picture.resized() or rested >= BEAT or (now != stamped and rested >= REST * cost):
                     begun, stamped = time.monotonic(), now
-                    text = _drawn(draw, picture.size)
+                    text = _read(partial(draw, picture.size))
                     cost = time.monotonic() - begun
                     picture.show(text.splitlines())
         except KeyboardInterrupt:
@@ -62,14 +63,14 @@ def as_stream(
     above each further one stands the time.
     """
     stamped = stamp()
-    said = read()
+    said = read()  # what it refuses at first is raised; later it is shown
     output.write(said)
     try:
         while True:
             wait(POLL)
             if (now := stamp()) != stamped:
                 stamped = now
-                before, said = said, read()
+                before, said = said, _read(read, json_mode=not pages)
                 if pages and _ageless(said) != _ageless(before):
                     output.write(time.strftime("\n%Y-%m-%d %H:%M:%SZ\n", time.gmtime()) + said)
                 elif not pages and said != before:
@@ -83,12 +84,11 @@ def _ageless(page: str) -> str:
     return _LENGTHS.sub(" ", page)
 
 
-def _drawn(draw: Draw, size: Size) -> str:
+def _read(read: Callable[[], str], *, json_mode: bool = False) -> str:
     try:
-        return draw(size)
+        return read()
     except BatonError as error:  # the project may come back
-        hint = f"hint: {output.escape(error.hint)}\n" if error.hint else ""
-        return f"error: {output.escape(error.message)}\n{hint}"
+        return output.refusal(error, json_mode=json_mode)
 
 
 class _Picture:

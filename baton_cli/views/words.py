@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
@@ -82,3 +82,17 @@ def listed(names: Sequence[str], most: int) -> str:
 def joined(parts: Iterable[str]) -> str:
     """What there is to say, with commas."""
     return ", ".join(part for part in parts if part)
+
+
+# How a ticket counts as finished without a receipt of Baton's.
+UNPROVED = {"external": "ticked by hand", "attested": "attested", "skipped": "skipped"}
+
+
+def unproved(counts: Mapping[str, int]) -> str:
+    """How many of what is finished nothing was proved for, in words."""
+    return joined(f"{counts[status]} {word}" for status, word in UNPROVED.items() if counts.get(status))
+
+
+def moment(written: Any) -> str:
+    """ISO 8601 in UTC as people read it; the zone stays visible."""
+    return shown(written).replace("T", " ", 1) if written else "?"

@@ -242,6 +242,10 @@ def test_what_nobody_waits_for_goes_first() -> None:
         section = {"number": "1", "title": "S", "tickets": [ticket(status) for status in statuses]}
         return {"changes": [{"change": "c", "progress": {"total": 0}, "sections": [section]}]}
 
+    broken = {"change": "b", "error": {"code": "plan_cycle", "message": "m", "hint": "h"}}
+    some = answer(*["integrated"] * 200)
+    some["changes"].append(broken)
+    assert json.loads(brief(some))["changes"][1] == broken
     small = answer("integrated", "waiting")
     assert json.loads(brief(small)) == small
     middle = json.loads(brief(answer(*["integrated"] * 90, "waiting", "blocked")))["changes"][0]["sections"][0]

@@ -7,12 +7,14 @@ import os
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from baton_cli import locks
 from baton_cli.core.actions import iso
 from baton_cli.errors import BatonError
+from baton_cli.store import merges
 from tests import invariants
 from tests.conftest import run_git, write_files
 from tests.kit import World, baton, hand_outs, kinds, make_world, names, only, seal_key
@@ -332,6 +334,33 @@ def test_a_subagent_must_not_claim(world: World) -> None:
     action = hand_outs(world.actions("s1", capacity=1))[0]
     world.bind(action, "child-7")
     assert code_of(lambda: world.actions("child-7")) == "agent_session"
+
+
+def test_an_assignment_is_no_session(world: World) -> None:
+    action = hand_outs(world.actions("s1", capacity=1))[0]
+    assert code_of(lambda: world.actions(action["assignment_id"])) == "bad_session"
+
+
+def test_who_holds_a_lock_is_written_with_its_session(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    record = merges.record_merge
+
+    def looked(*args: Any, **more: Any) -> Any:
+        seen.append(locks.holder(locks.integration_path(world.project)))
+        return record(*args, **more)
+
+    monkeypatch.setattr(merges, "record_merge", looked)
+    world.finish(hand_outs(world.actions("ada", capacity=1))[0])
+    assert [found["session"] for found in seen] == ["ada"]
+
+
+def test_orphans_go_out_in_plan_order(tmp_path: Path) -> None:
+    tasks = "## 1. All\n\n" + "".join(f"- [ ] 1.{n} Lay stone {n}\n" for n in range(1, 6))
+    world = make_world(tmp_path / "many", tasks)
+    for action in hand_outs(world.actions("first")):
+        world.reconcile(action, "stopped")
+    taken = [hand_outs(world.actions(f"s{n}", capacity=1))[0]["ticket"] for n in range(1, 6)]
+    assert taken == [f"grow#1.{n}" for n in range(1, 6)]
 
 
 def test_another_agent_cannot_be_bound_to_the_same_attempt(world: World) -> None:

@@ -103,60 +103,22 @@ def hostile(repository: Path, git: Git, tmp_path: Path) -> None:
         path.chmod(0o755)
 
 
-@pytest.mark.usefixtures("hostile")
-def test_start_leaves_a_conflict_in_progress(
-    repository: Path, tmp_path: Path, git: Git, branch: Callable[..., str]
-) -> None:
-    ours, theirs = branch("ours", README="ours"), branch("theirs", README="theirs", b="2")
-    tree = tmp_path / "tree"
-    worktree.add_existing(repository, tree, "ours")
-    assert merge.start(tree, theirs, "Merge it") == ("README",)
-    assert repo.operation(tree) == "merge"
-    assert repo.unmerged(tree) == ("README",)
-    text = (tree / "README").read_text()
-    assert "<<<<<<<" in text
-    assert "|||||||" not in text
-    assert repo.head(tree) == repo.Head(ours, "ours")
-    assert not (tmp_path / "hook-ran").exists()
-    assert repo.stash(repository) is None
-
-
-@pytest.mark.usefixtures("hostile")
-def test_start_without_conflict_waits_for_the_commit(
-    repository: Path, tmp_path: Path, branch: Callable[..., str]
-) -> None:
-    branch("ours", a="1")
-    theirs = branch("theirs", b="2")
-    tree = tmp_path / "tree"
-    worktree.add_existing(repository, tree, "ours")
-    assert merge.start(tree, theirs, "Merge it") == ()
-    assert repo.operation(tree) == "merge"
-    assert (tree / "b").read_text() == "2"
-
-
-def test_start_with_nothing_to_merge_starts_nothing(repository: Path) -> None:
-    assert merge.start(repository, "HEAD", "x") == ()
-    assert repo.operation(repository) is None
-
-
-@pytest.mark.parametrize("call", [merge.start, merge.start_committed])
-def test_edits_in_the_way_are_the_reason_given_not_a_conflict(
-    repository: Path, branch: Callable[..., str], call: Callable[[Path, str, str], object]
-) -> None:
+def test_edits_in_the_way_are_the_reason_given_not_a_conflict(repository: Path, branch: Callable[..., str]) -> None:
     theirs = branch("theirs", README="theirs")
     (repository / "README").write_text("my edit")
     with pytest.raises(BatonError, match="README") as caught:
-        call(repository, theirs, "x")
+        merge.start_committed(repository, theirs, "x")
     assert caught.value.code == "git_failed"
     assert repo.operation(repository) is None
     assert (repository / "README").read_text() == "my edit"
 
 
 def test_a_second_merge_is_refused_while_one_is_in_progress(repository: Path, branch: Callable[..., str]) -> None:
-    branch("ours", a="1")
-    merge.start(repository, "ours", "x")
+    ours, theirs = branch("ours", README="ours"), branch("theirs", README="theirs")
+    worktree.checkout_detached(repository, ours)
+    assert not merge.start_committed(repository, theirs, "x")
     with pytest.raises(BatonError) as caught:
-        merge.start(repository, "ours", "x")
+        merge.start_committed(repository, theirs, "x")
     assert caught.value.code == "operation_in_progress"
     assert repo.operation(repository) == "merge"
 
@@ -185,20 +147,29 @@ def test_start_committed_never_fast_forwards(repository: Path, branch: Callable[
     assert repo.first_parent(repository, first, "HEAD")[0].parents == (first, theirs)
 
 
-def test_start_committed_leaves_a_conflict_in_progress(repository: Path, branch: Callable[..., str]) -> None:
-    ours, theirs = branch("ours", README="ours"), branch("theirs", README="theirs")
-    worktree.checkout_detached(repository, ours)
-    assert not merge.start_committed(repository, theirs, "x")
-    assert repo.operation(repository) == "merge"
-    assert repo.unmerged(repository) == ("README",)
+@pytest.mark.usefixtures("hostile")
+def test_start_committed_leaves_a_conflict_in_progress(
+    repository: Path, tmp_path: Path, branch: Callable[..., str]
+) -> None:
+    ours, theirs = branch("ours", README="ours"), branch("theirs", README="theirs", b="2")
+    tree = tmp_path / "tree"
+    worktree.add_existing(repository, tree, "ours")
+    assert not merge.start_committed(tree, theirs, "Merge it")
+    assert repo.operation(tree) == "merge"
+    assert repo.unmerged(tree) == ("README",)
+    text = (tree / "README").read_text()
+    assert "<<<<<<<" in text
+    assert "|||||||" not in text
+    assert repo.head(tree) == repo.Head(ours, "ours")
+    assert not (tmp_path / "hook-ran").exists()
+    assert repo.stash(repository) is None
 
 
 def test_merging_needs_no_identity(
     repository: Path, git: Git, branch: Callable[..., str], without_identity: Path
 ) -> None:
     (without_identity / ".gitconfig").write_text("[user]\n\tname = x\n\temail = x@y\n")
-    theirs, conflict = branch("theirs", b="2"), branch("conflict", b="3")
+    theirs = branch("theirs", b="2")
     (without_identity / ".gitconfig").write_text("[user]\n\tuseConfigOnly = true\n")
     assert merge.start_committed(repository, theirs, "x")
     assert git(repository, "log", "-1", "--format=%an|%ce") == "Baton|baton@localhost"
-    assert merge.start(repository, conflict, "x") == ("b",)

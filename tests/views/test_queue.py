@@ -236,7 +236,7 @@ def test_what_a_ticket_waits_for() -> None:
     rest = [
         ticket("2.1", "One", "waiting", waits_for=["1.1"]),
         ticket("2.2", "All", "waiting", waits_for=["1.1", "1.2", "1.3"]),
-        ticket("2.3", "Many", "waiting", waits_for=["1.1", "1.2", "and 7 more"]),
+        ticket("2.3", "Many", "waiting", waits_for=["1.1", "1.2"], waits_for_more=7),
         ticket("2.4", "Now", "ready"),
     ]
     last = ticket("3.1", "End", "waiting", waits_for=["2.1"])
@@ -349,6 +349,24 @@ def test_what_baton_itself_does_just_now() -> None:
     assert "to be taken up again (no receipt)" in text
 
 
+def test_an_agent_that_its_drive_has_yet_to_settle_is_not_running() -> None:
+    gone = held(agent="drive-7-1", agent_gone=True)
+    checked = held(agent="drive-7-2", agent_gone=True, busy={"with": "seal", "since": iso(NOW - 31)})
+    tickets = [ticket("1.1", "A", "in_flight", assignment=gone), ticket("1.2", "B", "in_flight", assignment=checked)]
+    text = view(change(section("1", "All", *tickets)), width=120)
+    assert "its agent has ended, to be checked" in text
+    assert "being sealed 31 s" in text
+    assert "running" not in text
+
+
+def test_a_name_with_brackets_is_still_a_name() -> None:
+    """Nothing is read out of a key."""
+    first = ticket("1.1", "Dig", "blocked", "add (v2)", reason="manual")
+    rest = [ticket(f"2.{n}", "Lay", "waiting", "add (v2)", waits_for=["1.1"]) for n in (1, 2)]
+    value = change(section("1", "Ground", first), section("2", "Walls", *rest), name="add (v2)")
+    assert "2 tickets wait for 1.1 (1.1 manual)" in view(value, width=120)
+
+
 def test_commands_are_as_baton_is_called() -> None:
     finished = change(section("1", "Ground", ticket("1.1", "Dig", "integrated")))
     fresh = change(section("1", "Ground", ticket("1.1", "Dig", "ready")), started=False, name="new")
@@ -371,6 +389,6 @@ def test_landed_work_is_shown_where_it_is() -> None:
 
 def test_of_many_reasons_to_wait_two_are_told_and_the_rest_counted() -> None:
     stuck = [ticket(f"1.{n}", "Stuck", "blocked", reason="manual") for n in range(1, 5)]
-    waits = ticket("2.1", "After", "waiting", waits_for=[f"1.{n} (manual)" for n in range(1, 5)])
+    waits = ticket("2.1", "After", "waiting", waits_for=[f"1.{n}" for n in range(1, 5)])
     text = view(change(section("1", "One", *stuck), section("2", "Two", waits)), width=120)
     assert "(1.1 manual; 1.2 manual; 2 more)" in text

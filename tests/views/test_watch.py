@@ -205,6 +205,27 @@ def test_a_stream_says_each_change_once(capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr().out == "one\ntwo\nthree\n"
 
 
+@pytest.mark.parametrize(
+    ("pages", "said"), [(True, "error: it is broken\nhint: mend it\n"), (False, '"code":"bad_config"')]
+)
+def test_a_project_that_cannot_be_read_for_a_while_is_no_end(
+    capsys: pytest.CaptureFixture[str], pages: bool, said: str
+) -> None:
+    """In a pipe as on a terminal; for a program as an answer of its own."""
+    state: dict[str, object] = {"broken": False, "stamp": 0}
+
+    def read() -> str:
+        if state["broken"]:
+            raise BatonError("bad_config", "it is broken", "mend it")
+        return "fine\n"
+
+    steps = [lambda: state.update(broken=True, stamp=1), lambda: state.update(broken=False, stamp=2)]
+    watch.as_stream(read, lambda: state["stamp"], waits(*steps, lambda: None), pages=pages)
+    shown = capsys.readouterr().out
+    assert said in shown
+    assert shown.endswith("fine\n")
+
+
 def page(name: str, since: float, sign: float, lease: float, *, state: str = "running") -> str:
     """Rows as `status` shows them."""
     ages = f"{span(since)}, last sign {span(sign)} ago  lease {span(lease)}"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from baton_cli.core.lifecycle import Assignment, told
+from baton_cli.core.lifecycle import Assignment, State, told
 from baton_cli.store import assignments, events
 from baton_cli.store.db import Store
 
 # Reasons that say how an attempt ended. All others say what is wrong with the work, and stay until that is mended.
-ENDINGS = frozenset({"no_receipt", "lease_expired", "taken_over"})
+ENDINGS = frozenset({"no_receipt", "left_unsealed", "lease_expired", "taken_over"})
 REFUSED = frozenset({"seal_refused", "conflicted", "rejected"})
 
 
@@ -26,3 +26,11 @@ def so_far(store: Store, assignment: Assignment) -> str:
         if event.name in REFUSED and event.attempt is not None
     }
     return told(assignments.attempts(store, assignment.id), refused)
+
+
+def with_history(store: Store, assignment: Assignment) -> Assignment:
+    """An assignment as people see it: where its attempts are used up, `detail` also tells how they ended."""
+    if assignment.state is not State.EXHAUSTED:
+        return assignment
+    known = (assignment.detail, so_far(store, assignment))
+    return assignment._replace(detail="; ".join(part for part in known if part) or None)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container
+from pathlib import Path
 from typing import Any
 
+from baton_cli import openspec
+from baton_cli import project as projects
 from baton_cli.context import Context
 from baton_cli.core.actions import at_most
 from baton_cli.core.lifecycle import Assignment, State
+from baton_cli.errors import BatonError
 from baton_cli.git import repo
 from baton_cli.store import assignments
 from baton_cli.store import plans as store_plans
@@ -60,10 +64,19 @@ def leak(before: str | None, after: str, own: Container[str]) -> str | None:
 
 def isolation(context: Context, assignment: Assignment) -> dict[str, str]:
     """The `isolation` part of an answer: what changed in the checkout since the claim, and who was at work then."""
-    prefix = f"{context.project.prefix}/" if context.project.prefix else ""
-    own = {f"{prefix}openspec/changes/{item.change}/tasks.md" for item in store_plans.all_changes(context.store)}
+    own = {_tasks_file(context, item.change) for item in store_plans.all_changes(context.store)}
     said = leak(assignment.attempt.checkout, snapshot(context), own)
     if said is None:
         return {}
     running = [item.ticket for item in assignments.of_change(context.store, assignment.change, [State.CLAIMED])]
     return {"isolation": f"{said}; in flight: {', '.join(running[:5])}" if running else said}
+
+
+def _tasks_file(context: Context, change: str) -> str:
+    """The tasks file of a change, relative to the repository, also of one whose folder is gone by now."""
+    project = context.project
+    try:
+        file = projects.change(project, change).tasks
+    except BatonError:
+        file = project.root / "openspec" / "changes" / change / openspec.TASKS
+    return (Path(project.prefix) / file.relative_to(project.root)).as_posix()

@@ -62,7 +62,7 @@ def worktrees(
         *(
             _unlinked(project, path, repair=repair)
             for path in sorted(project.worktrees.glob("*/*"))
-            if path not in ours and path.is_dir()
+            if path not in ours and path.parent not in ours and path.is_dir()
         ),
         *_listed(project, ours, known, open_places, repair=repair),
     ]
@@ -173,9 +173,10 @@ def refs(context: Context) -> Iterator[Finding]:
     for oid in sorted(inspect.missing_objects(repository, heads)):
         fix = "fetch it from a clone; without it the change cannot go on"
         yield Finding(ERROR, "commit_missing", f"{heads[oid]} ({oid[:12]}) is not in the repository", fix)
-    sealed = [ref for ref in repo.refs(repository, "refs/baton/sealed/") if ref.rpartition("/")[2] not in known]
+    kept = repo.refs(repository, names.SEALED, names.REPLACED)
+    sealed = [ref for ref in kept if names.assignment_of_ref(ref) not in known]
     if sealed:
-        said = f"refs in {names.sealed_ref('')} of which Baton has no record: {len(sealed)}"
+        said = f"refs in refs/baton/ of which Baton has no record: {len(sealed)}"
         yield Finding(
             NOTE, "unknown_refs", said, "`baton clean` removes those whose work is merged, and names the others"
         )

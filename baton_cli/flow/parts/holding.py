@@ -21,7 +21,9 @@ def integration(context: Context, *, wait: bool) -> AbstractContextManager[bool]
             place = branch.own_place(context, change)
             leftovers.clear(context.project.common_dir, (change.integration_ref,), place, sure=sure)
 
-    return locks.integration_lock(context.project, wait=wait, clear=clear)
+    return locks.integration_lock(
+        context.project, wait=wait, session=context.session, on_busy=_telling(context, "to integrate"), clear=clear
+    )
 
 
 def assignment(context: Context, assignment_id: str, *, wait: bool) -> AbstractContextManager[bool]:
@@ -34,4 +36,16 @@ def assignment(context: Context, assignment_id: str, *, wait: bool) -> AbstractC
             refs = (f"refs/heads/{found.branch}", *kept)
             leftovers.clear(context.project.common_dir, refs, context.worktree(found.worktree), sure=sure)
 
-    return locks.assignment_lock(context.project, assignment_id, wait=wait, clear=clear)
+    return locks.assignment_lock(
+        context.project,
+        assignment_id,
+        wait=wait,
+        session=context.session,
+        on_busy=_telling(context, f"for {assignment_id}"),
+        clear=clear,
+    )
+
+
+def _telling(context: Context, what: str) -> locks.Busy:
+    """Say whom a call waits for."""
+    return lambda holder: context.progress(f"waiting {what}: {locks.describe(holder)} is at work")

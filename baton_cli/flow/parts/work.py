@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from baton_cli.context import Context
+from baton_cli.core import names
 from baton_cli.core.actions import iso
 from baton_cli.core.frontier import FINISHED, TicketView
 from baton_cli.core.lifecycle import Assignment, State
@@ -44,6 +45,14 @@ def _last_sign(context: Context, assignment: Assignment) -> float:
     return max(attempt.evidence_at, moved) if moved > assignment.prepared_at else attempt.evidence_at
 
 
+def _is_gone(context: Context, assignment: Assignment) -> bool:
+    """Whether the agent that a `drive` started has ended, and the drive is still busy with what others left."""
+    agent = assignment.attempt.agent
+    if assignment.state is not State.CLAIMED or agent is None or not names.is_driven(agent):
+        return False
+    return next(context.project.drives.glob(f"*.{agent}.json"), None) is None
+
+
 def behind(view: TicketView, find: Callable[[str], Assignment | None]) -> Assignment | None:
     """The assignment of a ticket: the open one, or the one that finished it, which `find` gives by its id."""
     if view.assignment is not None or view.status not in FINISHED or view.completion is None:
@@ -64,6 +73,7 @@ def assignment_value(context: Context, assignment: Assignment) -> dict[str, Any]
         "agent": attempt.agent,
         "session": attempt.session,
         "ended": attempt.terminal,
+        "agent_gone": _is_gone(context, assignment),
         "state_since": iso(assignment.state_since),
         "since": iso(attempt.claimed_at),
         "last_evidence_at": iso(_last_sign(context, assignment)),

@@ -10,14 +10,14 @@ from baton_cli.output import escape
 from baton_cli.views.grid import DONE
 from baton_cli.views.queue_now import standing
 from baton_cli.views.queue_plan import Waits
-from baton_cli.views.words import joined, plain, prose, short, shown
+from baton_cli.views.words import UNPROVED, joined, plain, prose, short, shown
 
 Ticket = Mapping[str, Any]
 
 COLUMNS = ("Waiting", "Ready", "In progress", "Needs attention", "Done")
 PLACE = {"waiting": 0, "ready": 1, "in_flight": 2, "blocked": 3, **dict.fromkeys(DONE, 4)}
 TITLE = 240  # characters of a title on the card; a longer one stands in full below it
-FINISHED = {"integrated": "integrated", "external": "ticked by hand", "attested": "attested", "skipped": "skipped"}
+FINISHED = {"integrated": "integrated", **UNPROVED}
 
 
 @dataclass(frozen=True, slots=True)
