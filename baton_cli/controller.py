@@ -107,7 +107,8 @@ class SessionController:
         work = Round(name, session, capacity, take_over, loaded, change, detection.setup(self.context))
         if first and loaded.plan.guessed:
             work.notices.append("the checks are detected, not configured: see `baton plan`, fix them with `baton init`")
-            work.notices.extend(baseline.baseline(self.context, change.base, loaded.plan.guessed, work.setup).red)
+            red = baseline.baseline(self.context, change.base, loaded.plan.guessed, work.setup).red
+            work.notices.extend(f"baseline_red: {line}" for line in red)
         work.notices.extend(loaded.fates)
         return work
 

@@ -8,7 +8,7 @@ from baton_cli import project as projects
 from baton_cli.context import Context
 from baton_cli.controller import SessionController
 from baton_cli.core import landing
-from baton_cli.core.frontier import FINISHED
+from baton_cli.core.frontier import FINISHED, Status
 from baton_cli.errors import BatonError
 from baton_cli.flow import clean, land, recover
 from baton_cli.flow.parts import detection, tickets
@@ -50,6 +50,7 @@ class Finisher:
             place=None if done.place is None else str(done.place),
             ticks=open_ticks,
             here=repo.head(repository).branch == done.target,
+            attested=any(view.status is Status.ATTESTED for view in views),
             notices=notices,
             command=self.context.shell(),
         )

@@ -45,7 +45,9 @@ class Observer:
                 changes.append(self._look(name))
             except BatonError as error:
                 changes.append({"change": name, "error": error.value()})
-        return {"schema": snapshot.SCHEMA, "project": root, "changes": changes}
+        answer = {"schema": snapshot.SCHEMA, "project": root, "changes": changes}
+        early = snapshot.archived_early(self.context)
+        return {**answer, "attention": early} if early else answer
 
     def _look(self, change: str) -> dict[str, Any]:
         loaded = load.look(self.context, change, self._travelled)

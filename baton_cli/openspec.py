@@ -113,6 +113,7 @@ def _no_such_change(root: Path, name: str, names: tuple[str, ...]) -> BatonError
     archived = next((entry for entry in old if entry == name or dated.fullmatch(entry)), None)
     if archived is not None:
         message = f"change {_shown(name)} is archived, as {_shown(f'openspec/changes/archive/{archived}')}"
+        name = _DATED.sub("", archived)
         hint = (
             f"`baton audit {name}` shows its evidence; if its work has not landed, move the folder back to"
             f" openspec/changes/{name}, run `baton land {name}`, and archive it after that"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -78,8 +79,16 @@ def locate(start: Path) -> tuple[Checkout, str]:
     raise BatonError(
         "no_openspec",
         f"no OpenSpec project in {_shown(start)} or above it, up to the repository's top {_shown(here.top)}",
-        "run `openspec init` at the project's root",
+        _below(here.top) or "run `openspec init` at the project's root",
     )
+
+
+def _below(top: Path) -> str | None:
+    """A hint where projects lie in sub-folders of the repository."""
+    found = [path.parent for depth in ("*", "*/*") for path in sorted(top.glob(f"{depth}/openspec"))]
+    inside = [path.relative_to(top).as_posix() for path in found if holds_project(path)]
+    named = ", ".join(map(shlex.quote, inside[:3])) + (f" and {len(inside) - 3} more" if len(inside) > 3 else "")
+    return f"name one of its projects with --project: {named}" if inside else None
 
 
 def holds_project(root: Path, *, recorded: bool = False) -> bool:

@@ -40,8 +40,9 @@ def audit(
         for ticket in document.tickets
         if any(box.done for box in ticket.boxes)
     ]
-    for box in boxes:
-        box["passed"] = box["level"] == "integrated" or box["level"] in allow
+    for box in boxes:  # where history is cut off, nobody can say that a box has no commit
+        unseen = where.shallow and box["level"] == "external"
+        box["passed"] = box["level"] == "integrated" or (box["level"] in allow and not unseen)
     failing = [box for box in boxes if not box["passed"]]
     stray = _stray(chain, {box["commit"] for box in boxes})
     return {
@@ -58,7 +59,7 @@ def audit(
         "boxes": boxes,
         "faults": stray,
         "decisions": [_decision(link) for link in chain.links if link.evidence.decision is not None],
-        "problems": _problems(where, chain, failing),
+        "problems": _problems(where, chain, boxes),
         "allowed": sorted(allow),
         "proves": PROVES,
     }
@@ -68,7 +69,8 @@ _LEVELS = ("integrated", "attested", "external", "unproved")
 
 
 def _facts(document: Document, keys: Sequence[str], chain: Chain) -> list[list[Link]]:
-    """The commits about each ticket, by position, oldest first. The text decides; only twins need their number."""
+    """The commits about each ticket, by position, oldest first. The text decides; only twins need their number. What was
+    spoiled counts where there is nothing else."""
     by_text: dict[str, dict[str, list[Link]]] = {}
     for link in chain.links:
         if link.evidence.target is None:
@@ -90,6 +92,12 @@ def _facts(document: Document, keys: Sequence[str], chain: Chain) -> list[list[L
             found[ticket.position] = groups.pop(keys[ticket.position], [])
         for ticket, group in zip(left, groups.values(), strict=False):  # renumbered: equal texts pair in order
             found[ticket.position] = group
+    spoiled = {(link.evidence.key, link.evidence.fingerprint): link for link in chain.spoiled}
+    by_print = {link.evidence.fingerprint: link for link in chain.spoiled}
+    for ticket in document.tickets:
+        own = spoiled.get((keys[ticket.position], ticket.fingerprint)) or by_print.get(ticket.fingerprint)
+        if not found[ticket.position] and own is not None:
+            found[ticket.position] = [own]
     return found
 
 
@@ -167,9 +175,9 @@ def _stray(chain: Chain, named: Collection[str | None]) -> list[dict[str, Any]]:
     ]
 
 
-def _problems(where: Where, chain: Chain, failing: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
-    """What lies behind several boxes at once."""
-    if not failing:
+def _problems(where: Where, chain: Chain, boxes: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """What lies behind several boxes at once, also of those that were allowed without a commit."""
+    if all(box["passed"] and box["commit"] for box in boxes):
         return []
     found = []
     if where.shallow:
@@ -189,7 +197,7 @@ def _problems(where: Where, chain: Chain, failing: Sequence[Mapping[str, Any]]) 
                 "hint": "audit where the integration branch is, and land with `baton land` or a merge commit",
             }
         )
-    elif not chain.links and not where.shallow:
+    elif not chain.links and not where.shallow and any(not box["passed"] for box in boxes):
         found.append(
             {
                 "code": "no_evidence",

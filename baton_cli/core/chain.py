@@ -39,10 +39,12 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """A change's commits, oldest first, and those that only quote one: squashed, rebased, picked."""
+    """A change's commits, oldest first, and those that only quote one: squashed, rebased, picked. Of these, `spoiled` are
+    those that have one's whole message."""
 
     links: tuple[Link, ...]
     rewritten: tuple[str, ...]
+    spoiled: tuple[Link, ...] = ()
 
 
 def follow(
@@ -63,6 +65,7 @@ def follow(
     ours = _mainline(tips, graph, read)
     links: list[Link] = []
     rewritten: list[str] = []
+    spoiled: list[Link] = []
     proved: dict[str, set[str]] = {}
     merged: set[str] = set()
     for oid in reversed([oid for oid in graph if oid in ours and oid in read]):
@@ -70,6 +73,10 @@ def follow(
         if evidence is None or (evidence.decision is None and len(commit.parents) == 1 and oid not in cut):
             if _quotes(change, commit.message):
                 rewritten.append(oid)
+                if evidence is not None:
+                    spoiled.append(
+                        Link(oid, evidence, "it was squashed, rebased or picked, so its evidence does not fit it")
+                    )
             continue
         if evidence.change != change:
             continue
@@ -80,7 +87,7 @@ def follow(
         if fault is None and {oid, commit.tree, *commit.parents[1:]} & set(replaced):
             fault = "`git replace` shows something else in its place"
         links.append(Link(oid, evidence, fault))
-    return Chain(tuple(links), tuple(rewritten))
+    return Chain(tuple(links), tuple(rewritten), tuple(spoiled))
 
 
 def endings(links: Iterable[Link], tickets: Iterable[tuple[str, str]]) -> dict[str, Link]:

@@ -20,17 +20,18 @@ def answer(
     place: str | None,
     ticks: str | None,
     here: bool,
+    attested: bool,
     notices: Sequence[str],
     command: str,
 ) -> dict[str, Any]:
     """What was done and what a person does next; `ticks` is the tasks file with uncommitted boxes, if it has any, `here`
-    whether it is in a checkout of the branch, `command` how Baton is called."""
-    following = []
+    whether it is in a checkout of the branch, `attested` whether a person vouched for a ticket, `command` how Baton is called."""
+    following, allow = [], " --allow attested" if attested else ""
     if ticks is not None:
         run = _commit_ticks(change, ticks, None if here else target, place)
         following.append({"say": f"commit the ticks on {target}", "run": run})
     following += [
-        {"say": "check the evidence", "run": f"{command} audit {_quoted(change)}"},
+        {"say": "check the evidence", "run": f"{command} audit {_quoted(change)}{allow}"},
         {"say": "archive the change", "run": f"openspec archive {_quoted(change)}"},
         {"say": "remove what is not needed any more", "run": f"{command} clean {_quoted(change)}"},
     ]

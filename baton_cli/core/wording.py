@@ -62,8 +62,8 @@ _FILLER = late(
 _NEXT = late(r"\s*(?:,\s*(?:and\s+)?(?:then\s+)?|;\s*|\band\s+(?:then\s+)?|&\s*|\bthen\s+)", re.I)
 
 _EDIT = (
-    r"(?:update|edit|amend|revise|rewrite|extend|modify|fill\s+in|write|tick|mark|check\s+off|add|append|record"
-    r"|document|note)"
+    r"(?:(?:update|edit|amend|revise|rewrite|extend|modif[yi]|change|replace|rename|move|delete|remove|write|tick|mark|add"
+    r"|append|record|document|note)(?:e?s)?|fill\s+in|check\s+off)"
 )
 _OWN_FILE = r"(?:tasks|proposal|design)\.md"
 
@@ -126,7 +126,7 @@ def change_folder_edits(change: str) -> Callable[[str], bool]:
     files = rf"(?:{re.escape(folder)}[^\s`]*|(?:this|the)\s+change['’]s\s+`?{_OWN_FILE}|(?<![\w/<>{{}}.-]){_OWN_FILE})"
 
     asks = late(
-        rf"^\W*{_EDIT}\s+(?:the\s+|this\s+)?`?{files}|\b{_EDIT}\b[^.;`(]*\s(?:in|to|into)\s+(?:the\s+)?`?{files}",
+        rf"^\W*{_EDIT}\s+(?:the\s+|this\s+)?`?{files}|\b{_EDIT}\b[^.;`(]*\s(?:in|to|into|from|of)\s+(?:the\s+)?`?{files}",
         re.I,
     )
 

@@ -37,7 +37,7 @@ def baseline(context: Context, oid: str, commands: Sequence[str], setup: Sequenc
             cwd = context.inside(path)
             ready = provision(context.project.root, cwd, context.config, setup, log)
             if ready.failed is not None:
-                red = f"baseline_red: the set-up `{ready.failed}` fails before any work (log {ready.log})"
+                red = f"the set-up `{ready.failed}` fails before any work (log {ready.log})"
                 return Baseline((), (red,))
             return _run(context, commands, cwd, log)
         finally:
@@ -55,7 +55,7 @@ def _run(context: Context, commands: Sequence[str], cwd: Path, log: Path) -> Bas
             here.unlink(missing_ok=True)
         else:
             how = f"exits with {run.exit_code}" if run.exit_code is not None else f"ends by {run.reason}"
-            red.append(f"baseline_red: `{command}` {how} before any work (log {here})")
+            red.append(f"`{command}` {how} before any work (log {here})")
     return Baseline(tuple(passed), tuple(red))
 
 

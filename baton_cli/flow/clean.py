@@ -161,12 +161,8 @@ def _not_landed(context: Context, change: Change, tip: str) -> str | None:
     prefix = f"refs/heads/{context.config.branch_prefix}/"
     if any(not ref.startswith(prefix) for ref in repo.held_by(repository, tip)):
         return None
-    target = f"refs/heads/{change.target_branch}"
-    onto = repo.refs(repository, target).get(target)
-    if onto is not None and repo.merge_base(repository, onto, tip) is not None:
-        merged = merge.merge_tree(repository, onto, tip)
-        if merged.clean and merged.tree == repo.tree(repository, onto):
-            return f"its work is on {change.target_branch}, squashed: this branch holds the only evidence"
+    if change.target_branch is not None and merge.brings_nothing(repository, change.target_branch, tip):
+        return f"its work is on {change.target_branch}, squashed: this branch holds the only evidence"
     archived = {folder.name for folder in projects.archived(context.project)}
     first = " once its folder is back in openspec/changes" if change.change in archived else ""
     return f"it has not landed: `baton land` brings it home{first}"

@@ -16,7 +16,7 @@ from baton_cli.config import Config
 from baton_cli.context import Context
 from baton_cli.core.findings import ERROR, NOTE, OK, WARNING, Finding
 from baton_cli.errors import BatonError
-from baton_cli.flow.parts import checkup_git, checkup_work, renamed
+from baton_cli.flow.parts import checkup_git, checkup_work, strayed
 from baton_cli.project import Project
 from baton_cli.store import assignments, db
 from baton_cli.store import plans as store_plans
@@ -130,13 +130,15 @@ def _beside_store(context: Context, *, repair: bool) -> Iterator[Finding]:
             f"the project was moved or copied with work in progress ({len(moved)}), whose ids do not lead here",
             f"in bind, seal and reconcile of that work: --project {shlex.quote(str(context.project.root))}",
         )
-    for change in renamed.gone(context):
+    for change in strayed.gone(context):
         yield Finding(
             WARNING,
             "change_gone",
             f"{change.change} has no folder any more, and what is merged on {change.integration_branch} has not landed",
             f"if it was renamed, give it back the name openspec/changes/{change.change}; else that branch keeps the work",
         )
+    for change in strayed.early(context):
+        yield Finding(WARNING, "archived_early", *strayed.early_advice(change))
     places: frozenset[Path] = frozenset(context.worktree(item.worktree) for item in every if item.open)
     known = {Path(item.worktree).name: item for item in every}
     yield from checkup_work.worktrees(context.project, known, places, repair=repair)

@@ -23,7 +23,7 @@ def without_hand_outs(
     counts = progress(views)
     change = store_plans.get_change(context.store, change.change) or change
     if counts.finished == counts.total and stopped is None:
-        return [actions.complete(counts, change, stops.landed(context, change), context.shell())]
+        return [actions.complete(counts, change, stops.landed(context, change, counts), context.shell())]
     held = [view.assignment for view in views if view.assignment is not None and view.status is Status.IN_FLIGHT]
     running = [item for item in held if item.state is State.CLAIMED or (item.state is State.SEALED and not stopped)]
     # An agent is at work even where an edit of the plan has left its ticket ambiguous for now.

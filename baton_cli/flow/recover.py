@@ -10,7 +10,7 @@ from baton_cli.core.facts import Change
 from baton_cli.core.frontier import FINISHED, Status, TicketView
 from baton_cli.core.lifecycle import Assignment, Event, State, counts_as_attempt
 from baton_cli.errors import BatonError
-from baton_cli.flow.parts import activity, attempts, branch, clearing, holding, renamed, stops, tickets
+from baton_cli.flow.parts import activity, attempts, branch, clearing, holding, stops, strayed, tickets
 from baton_cli.flow.parts.tickets import Loaded
 from baton_cli.flow.parts.travelled import Travelled, asked
 from baton_cli.git import leftovers, repo
@@ -29,7 +29,7 @@ def start(context: Context, loaded: Loaded) -> Change:
     """
     change = loaded.change
     version()  # too old a git is refused before anything is made
-    if (wrong := renamed.refusal(context, loaded)) is not None:
+    if (wrong := strayed.refusal(context, loaded)) is not None:
         raise wrong
     repository = context.project.repository
     head = repo.head(repository)

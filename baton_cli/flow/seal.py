@@ -20,7 +20,7 @@ from baton_cli.flow.parts import holding
 from baton_cli.flow.parts.proof import Proof, prove, versions
 from baton_cli.git import repo, worktree
 from baton_cli.private import write_private
-from baton_cli.store import assignments, evidence
+from baton_cli.store import assignments, evidence, plans
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +63,19 @@ ASTRAY = ("wrong_branch", "detached_head")  # what the next agent needs to hear 
 
 
 def assignment_at(context: Context, place: Path) -> str:
-    """The open assignment in whose worktree `place` lies. Error: `not_in_worktree`."""
+    """The assignment in whose worktree `place` lies; one that was given up is refused later. Error: `not_in_worktree`."""
     here = place.resolve()
-    for assignment in assignments.every_open(context.store):
+    known = [
+        one
+        for change in plans.all_changes(context.store)
+        for one in assignments.everything(context.store, change.change)
+    ]
+    for assignment in sorted(known, key=lambda one: not one.open):
         if here.is_relative_to(context.worktree(assignment.worktree).resolve()):
             return assignment.id
     raise BatonError(
         "not_in_worktree",
-        f"{place} is in no worktree of an open assignment",
+        f"{place} is in no worktree of an assignment",
         "name the assignment, or go to its worktree",
     )
 

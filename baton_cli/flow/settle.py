@@ -6,13 +6,11 @@ import hmac
 
 from baton_cli.context import Context
 from baton_cli.core.lifecycle import Assignment, Event, State, Terminal, counts_as_attempt
-from baton_cli.core.prompt import shorten
 from baton_cli.errors import USAGE, BatonError
 from baton_cli.flow.parts import activity, attempts, holding
 from baton_cli.store import assignments, evidence
 
 NOTE_LIMIT = 4_000
-SAID_LIMIT = 100  # characters of a note in the reason that is shown
 
 
 def current(context: Context, assignment_id: str, claim_token: str) -> Assignment:
@@ -111,18 +109,10 @@ def record_ending(
             if unsealed:
                 reason = "left_unsealed" if moved and terminal is Terminal.COMPLETED else "no_receipt"
                 left = _left_behind(terminal, head, moved, assignment.base)
-                ended = reason, f"its agent ended ({_said(terminal, note)}) {left}"
+                ended = reason, f"its agent ended ({terminal.value.replace('_', ' ')}) {left}"
                 why = attempts.standing(assignment, *ended)
                 assignment = assignments.move(store, assignment, Event.NO_RECEIPT, now, logged=ended, **why)
         return assignment
-
-
-def _said(terminal: Terminal, note: str | None) -> str:
-    """How it ended, and what was said of a bad end."""
-    if terminal is Terminal.COMPLETED or not note:
-        return terminal.value
-    plain = "".join(char if char.isprintable() else " " for char in note)
-    return f"{terminal.value}: {shorten(plain, SAID_LIMIT)}"
 
 
 def _left_behind(terminal: Terminal, head: str | None, moved: bool, base: str | None) -> str:

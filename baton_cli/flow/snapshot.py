@@ -10,7 +10,7 @@ from baton_cli.context import Context
 from baton_cli.core import actions, names
 from baton_cli.core.actions import iso
 from baton_cli.core.frontier import FINISHED, Progress, TicketView, progress
-from baton_cli.flow.parts import renamed, stops, work
+from baton_cli.flow.parts import stops, strayed, work
 from baton_cli.flow.parts.tickets import Loaded
 from baton_cli.store import plans as store_plans
 
@@ -22,29 +22,35 @@ def snapshot(context: Context, loaded: Loaded, views: tuple[TicketView, ...]) ->
     change = store_plans.get_change(context.store, loaded.change)
     counts = progress(views)
     command = context.shell()
+    stopped = stops.current(context, loaded.change) if change else _before(context, loaded)
     return {
         "change": loaded.change,
-        "state": state_of(counts),
+        "state": state_of(counts, stopped=bool(stopped)),
         "revision": loaded.revision.number,
         "paused": change.paused if change else None,
         "target_branch": change.target_branch if change else None,
         "integration_branch": change.integration_branch if change else None,
         "integration_head": change.integration_head if change else None,
-        "landed": stops.landed(context, change) if change else None,
+        "landed": stops.landed(context, change, counts) if change else None,
         "progress": counts._asdict(),
         "boxes": {"total": loaded.plan.document.total, "done": loaded.plan.document.done},
         "slots": work.slots(context),
         "attention": [
-            *(stops.current(context, loaded.change) if change else _before(context, loaded)),
+            *stopped,
             *actions.blocked_tickets(views, command, str(context.project.root), steps=True),
         ],
         "sections": _sections(context, loaded, views),
     }
 
 
+def archived_early(context: Context) -> list[dict[str, Any]]:
+    """What a person should know of changes that are archived, though their work is not where it belongs."""
+    return [stops.blocked("archived_early", *strayed.early_advice(change)) for change in strayed.early(context)]
+
+
 def _before(context: Context, loaded: Loaded) -> list[dict[str, Any]]:
     """What a person should know of a change before it is begun."""
-    error = renamed.refusal(context, loaded)
+    error = strayed.refusal(context, loaded)
     return (
         _forgotten(context, loaded.change) if error is None else [stops.blocked(error.code, error.message, error.hint)]
     )
@@ -64,10 +70,10 @@ def _forgotten(context: Context, change: str) -> list[dict[str, Any]]:
     return [stops.blocked("record_lost", detail, hint)]
 
 
-def state_of(counts: Progress) -> str:
-    """complete, blocked (only a person can go on) or active."""
+def state_of(counts: Progress, *, stopped: bool) -> str:
+    """complete, blocked (only a person can go on) or active; `stopped`: so is the change as a whole."""
     if counts.finished == counts.total:
-        return "complete"
+        return "blocked" if stopped else "complete"
     return "active" if counts.in_flight or counts.ready else "blocked"
 
 

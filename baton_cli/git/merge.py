@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from baton_cli.errors import BatonError
-from baton_cli.git.refs import with_identity
+from baton_cli.git.refs import merge_base, resolve, tree, with_identity
 from baton_cli.git.run import GitResult, decode, git
 from baton_cli.git.tree import operation
 
@@ -53,6 +53,15 @@ def merge_tree(cwd: Path, ours: str, theirs: str) -> Merge:
         line = next(iter(result.err.splitlines()), f"exit code {result.code} without a result")
         raise BatonError("git_failed", f"git merge-tree: {line}", f"git was called in {cwd}")
     return Merge(fields[0], tuple(dict.fromkeys(fields[1:])) or (".",) if result.code else ())
+
+
+def brings_nothing(cwd: Path, branch: str, oid: str) -> bool:
+    """Whether a branch has all that a commit has: it contains it, or merging it would change nothing, as after a squash."""
+    onto = resolve(cwd, f"refs/heads/{branch}")
+    if onto is None or merge_base(cwd, onto, oid) is None:
+        return False
+    merged = merge_tree(cwd, onto, oid)
+    return merged.clean and merged.tree == tree(cwd, onto)
 
 
 def start_committed(cwd: Path, oid: str, message: str) -> bool:

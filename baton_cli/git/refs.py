@@ -130,6 +130,12 @@ def is_ancestor(cwd: Path, ancestor: str, descendant: str) -> bool:
     return git("merge-base", "--is-ancestor", ancestor, descendant, cwd=cwd, ok=(0, 1)).code == 0
 
 
+def not_merged(cwd: Path, names: Sequence[str], into: str) -> frozenset[str]:
+    """Those of the refs (full names) that are there and that `into` does not contain; one git call."""
+    shape = "--format=%(refname)"
+    return frozenset(git("for-each-ref", shape, f"--no-merged={into}", "--", *names, cwd=cwd).text.splitlines())
+
+
 def held_by(cwd: Path, oid: str) -> tuple[str, ...]:
     """The local branches (full names) that contain a commit, sorted."""
     return tuple(

@@ -10,7 +10,7 @@ from baton_cli.views import queue_now
 from baton_cli.views.grid import Grid
 from baton_cli.views.live import stands
 from baton_cli.views.page import page, paint
-from baton_cli.views.words import count, joined, listed, plain, prose, short, shown, span
+from baton_cli.views.words import count, joined, listed, plain, prose, short, shown, span, standing_why
 
 Value = Mapping[str, Any]
 DETAILS, NAMED = 6, 4  # details that are shown, and tickets named in front of one
@@ -63,7 +63,7 @@ def _brief(change: Value) -> Value:
 
     def ticket(one: Value) -> Value:
         held = one.get("assignment")
-        return {**one, "assignment": {**held, "detail": None}} if held else one
+        return {**one, "assignment": {**held, "detail": None, "note": None}} if held else one
 
     sections = [{**section, "tickets": [ticket(one) for one in section["tickets"]]} for section in change["sections"]]
     return {**change, "sections": sections}
@@ -74,7 +74,7 @@ def _details(change: Value) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for section in change["sections"]:
         for ticket in section["tickets"]:
-            detail = prose((ticket.get("assignment") or {}).get("detail"))
+            detail = standing_why(ticket.get("assignment") or {})
             if ticket["status"] == "blocked" and detail:
                 found.setdefault(detail, []).append(short(ticket["key"]))
     return found

@@ -70,6 +70,7 @@ def _facts(value: Mapping[str, Any], paper: Page) -> Iterable[Line]:
             ("attempt", joined((str(held["attempt"]), shown(held["agent"]), f"session {shown(held['session'])}"))),
             ("since", joined((moment(held["since"]), f"last sign {moment(held['last_evidence_at'])}"))),
             ("lease", lease),
+            ("noted", prose(held.get("note")) if held.get("ended") not in (None, "completed") else ""),
             ("branch", shown(held["branch"])),
             ("worktree", shown(held["worktree"]) if held["state"] != "integrated" else ""),
         ]

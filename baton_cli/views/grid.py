@@ -11,7 +11,7 @@ from baton_cli.views.page import GAP, INDENT, Line, Page, cells
 from baton_cli.views.words import short, shown
 
 DONE = frozenset(status.value for status in FINISHED)
-ID_MOST, TITLE_MOST, TITLE_LEAST, TITLE_PART = 12, 64, 16, 0.45
+ID_MOST, TITLE_MOST, TITLE_LEAST, TITLE_PART = 12, 80, 16, 0.45
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,16 +33,14 @@ def queue_view(
     """
     paper = page(width, unicode, command)
     changes = list(answer.get("changes", ()))
+    drawn = _attention(answer, paper)
     if not changes:
-        return paint(_nothing(answer, paper), colour, paper.width)
-    most = lines or LINES
-    drawn: list[Line] = []
+        return paint([*drawn, *([[]] if drawn else []), *_nothing(answer, paper)], colour, paper.width)
+    most = (lines or LINES) - len(drawn)
     quiet: list[Line] = []
     if len(changes) > FEW:
-        drawn, quiet = (
-            [paper.clip(_all(changes), paper.width)],
-            _quiet([change for change in changes if _is_quiet(change)], paper),
-        )
+        drawn += [*([[]] if drawn else []), paper.clip(_all(changes), paper.width)]
+        quiet = _quiet([change for change in changes if _is_quiet(change)], paper)
         changes = [change for change in changes if not _is_quiet(change)]
         most -= len(quiet) + 2
     blocks = [_block(change, paper, now, most) for change in changes]
@@ -51,6 +49,17 @@ def queue_view(
         drawn += [[]] if drawn else []
         drawn += block if len(block) < share else _block(change, paper, now, share - 1)
     return paint([*drawn, *([[], *quiet] if quiet else [])], colour, paper.width)
+
+
+def _attention(answer: Mapping[str, Any], paper: Page) -> list[Line]:
+    """What needs a person and belongs to no open change."""
+    lines: list[Line] = []
+    for action in answer.get("attention", ()):
+        said = paper.wrap(prose(action["detail"]), paper.width - 2, 3)
+        lines += [[("  " if at else "! ", "bold red"), (part, "")] for at, part in enumerate(said)]
+        ways = paper.wrap(prose(action["remedy"]), paper.width - 5, 4)
+        lines += [[("     " if at else "  -> ", "red"), (part, "")] for at, part in enumerate(ways)]
+    return lines
 
 
 def _is_quiet(change: Mapping[str, Any]) -> bool:
@@ -66,6 +75,7 @@ def _all(changes: Sequence[Mapping[str, Any]]) -> Line:
         for name, number in change.get("progress", {}).items():
             sums[name] = sums.get(name, 0) + number
     first = f"{count(len(changes), 'change')}  {finished(sums)} of {count(sums.get('total', 0), 'ticket')} done"
+    sums["blocked"] = sums.get("blocked", 0) + sum(1 for change in changes if "error" in change)
     counts = queue_head.told({"progress": sums})
     return [(first, "bold"), *([("  ", ""), *counts] if counts else [])]
 

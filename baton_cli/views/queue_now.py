@@ -9,7 +9,7 @@ from typing import Any
 
 from baton_cli.views.grid import DONE, Grid
 from baton_cli.views.page import Line, cells
-from baton_cli.views.words import age, count, joined, listed, plain, prose, seconds, short, shown, span
+from baton_cli.views.words import age, count, joined, listed, plain, prose, seconds, short, shown, span, standing_why
 
 TICKETS = 4  # shown of one reason
 RUNNING = 10  # shown in flight
@@ -66,7 +66,7 @@ def _group(grid: Grid, reason: str, tickets: Sequence[Ticket], remedy: Sequence[
         said = plain(reason)
         if reason == "exhausted" and held.get("attempt"):
             said = f"exhausted after attempt {held['attempt']}"
-        detail = prose(held.get("detail"))
+        detail = standing_why(held)
         fits = bool(detail) and cells(said) + 2 + cells(detail) <= grid.room
         right: Line = [(f"{said}: " if fits else said, "red"), (detail if fits else "", "")]
         lines.append(grid.row(("person", "bold red"), short(ticket["key"]), (shown(ticket["title"]), ""), right))
@@ -143,7 +143,7 @@ def _one(ticket: Ticket, fact: Facts, grid: Grid, widths: Sequence[int] | None) 
         lines = [grid.row(sign, name, title, [(f"{fact.state} {fact.since}".rstrip(), style)])]
         lines += grid.below(joined((fact.who, fact.attempt, fact.evidence, fact.lease)), "dim", 2)
     if held["state"] != "claimed":
-        lines += grid.below(prose(held.get("detail")), "dim", 2)
+        lines += grid.below(standing_why(held), "dim", 2)
     return lines
 
 

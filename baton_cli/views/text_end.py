@@ -54,8 +54,8 @@ def audit_text(answer: Value, baton: str = "baton") -> str:
     for made in answer["decisions"]:
         by = joined((prose(made["who"]), prose(made["at"]), prose(made["why"])))
         lines.append(f"  decision: {shown(made['decision'])} {short(made['ticket'])}: {by}")
-    open_levels = {box["level"] for box in answer["boxes"] if not box["passed"]} & {"attested", "external"}
-    if open_levels:
+    open_levels = {box["level"] for box in answer["boxes"] if not box["passed"]}
+    if open_levels and open_levels <= {"attested", "external"} and not answer["faults"] and not answer["problems"]:
         allowed = ",".join(sorted({*answer["allowed"], *open_levels}))
         lines.append(f"-> to accept them as they are: {baton} audit {shown(answer['change'])} --allow {allowed}")
     return "".join(f"{line}\n" for line in [*lines, f"note: {prose(answer['proves'])}"])

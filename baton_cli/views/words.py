@@ -96,3 +96,9 @@ def unproved(counts: Mapping[str, int]) -> str:
 def moment(written: Any) -> str:
     """ISO 8601 in UTC as people read it; the zone stays visible."""
     return shown(written).replace("T", " ", 1) if written else "?"
+
+
+def standing_why(held: Mapping[str, Any]) -> str:
+    """What is said of unfinished work; what somebody noted of its agent's bad end comes last, as a quotation."""
+    note = f"noted: {prose(held['note'])}" if held.get("note") and held.get("ended") not in (None, "completed") else ""
+    return "; ".join(part for part in (prose(held.get("detail")), note) if part)

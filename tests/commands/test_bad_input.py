@@ -48,6 +48,12 @@ def test_no_commits(tmp_path: Path) -> None:
     assert refused(tmp_path, *ACTIONS)["code"] == "no_commits"
 
 
+def test_above_a_project_in_a_sub_folder_its_name_is_said(tmp_path: Path) -> None:
+    world = make_world(tmp_path / "one", files={"packages/my app/openspec/changes/x/tasks.md": "- [ ] 1.1 a\n"})
+    run_git(world.root, "rm", "-rq", "openspec")
+    assert refused(world.root, "status")["hint"] == "name one of its projects with --project: 'packages/my app'"
+
+
 def test_no_openspec(tmp_path: Path) -> None:
     run_git(tmp_path, "init", "-q")
     assert refused(tmp_path, *ACTIONS)["code"] == "no_openspec"

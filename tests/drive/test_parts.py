@@ -233,7 +233,7 @@ def test_the_end_says_how_the_change_stands_then_what_this_run_did() -> None:
         "started": 4, "integrated": 3, "attempts": 5, "seconds": 61.0, "actions": [action],
     }  # fmt: skip
     assert ending(answer) == (
-        "complete: 12 of 12 done (2 skipped, 1 ticked by hand, 1 attested)\n"
+        "complete: 12 of 12 done (1 ticked by hand, 1 attested, 2 skipped)\n"
         "  this run: 3 integrated, 5 agent runs on 4 tickets, 1 min\n"
         "  on baton/grow/integration at aaaaaaaaaaaa\n"
         "  -> land\n"
@@ -259,11 +259,11 @@ def test_the_end_says_first_what_needs_a_person_then_what_to_do_and_details_last
     said = ending(answer, world.status(), "baton")
     wanted = [
         "blocked: 0 of 3 done\n", "! 1.1 ", "manual\n", "done 'grow#1.1'", "! 1.2 ", "exhausted after attempt 1\n", "! 1.3 ",
-        "retry 'grow#1.2'", "retry 'grow#1.3'", "  1.2 1.3: its agent ended (failed: it broke)",
+        "retry 'grow#1.2'", "retry 'grow#1.3'", "  1.2 1.3: its agent ended (failed) with nothing", "noted: it\n    broke\n",
     ]  # fmt: skip
     places = [said.index(words) for words in wanted]
     assert places == sorted(places), said
-    assert said.count("it broke") == 1
+    assert said.count("broke") == 1
     assert said.count("\n") < 30
 
 

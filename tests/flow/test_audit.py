@@ -279,7 +279,7 @@ TAMPERED: list[tuple[dict[str, Any], str]] = [
     ({"edit": forged_receipt}, "another tree"),
     ({"edit": unproved_check}, "nothing proves `test -f README`"),
     ({"edit": lambda text: text.replace("Baton-Receipt: ", "Baton-Receipt: 0")}, "receipt was edited"),
-    ({"second": []}, "ticked by hand"),
+    ({"second": []}, "squashed, rebased or picked"),
 ]
 
 
@@ -293,7 +293,8 @@ def test_a_rebuilt_merge_is_named(world: World, at: int, changes: dict[str, Any]
     box = next(box for box in answer["boxes"] if box["ticket"] == f"grow#{number}")
     assert not box["passed"]
     assert what in box["problem"]
-    assert not audit(world.root, "external" if box["level"] == "unproved" else "attested", "attested")["passed"]
+    assert box["level"] == "unproved"
+    assert not audit(world.root, "external", "attested")["passed"]
 
 
 @pytest.mark.parametrize("tree", ["main", "another"])
@@ -396,7 +397,10 @@ def test_a_squash_is_named(world: World, how: str) -> None:
     answer = audit(world.root)
     assert not answer["passed"]
     assert failing(answer) == ["1.1", "1.2", "2.1"]
-    assert [problem["code"] for problem in answer["problems"]] == ["rewritten_history"]
+    for allowed in (answer, audit(world.root, "external")):
+        assert [problem["code"] for problem in allowed["problems"]] == ["rewritten_history"]
+    assert allowed["passed"] == (how == "template"), "a whole message on another commit is bad evidence, not none"
+    assert "--allow" not in baton(world.root, "audit", "grow").stdout
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
@@ -408,6 +412,8 @@ def test_a_shallow_clone_says_that_the_history_ends(world: World, tmp_path: Path
     assert "1.1" in failing(answer)
     assert answer["problems"][0]["code"] == "shallow_history"
     assert "--unshallow" in answer["problems"][0]["hint"]
+    assert not audit(place, "external", "attested")["passed"], "what cannot be seen may have a commit"
+    assert "--allow" not in baton(place, "audit", "grow").stdout
     run_git(place, "fetch", "-q", "--unshallow")
     assert audit(place)["passed"]
 

@@ -488,3 +488,13 @@ def test_a_kill_at_any_writing_git_call_is_finished_by_the_next(tmp_path: Path, 
         shutil.rmtree(world.root)
         shutil.copytree(tmp_path / "kept", world.root, symlinks=True)
     assert killed >= 8
+
+
+def test_the_audit_that_is_named_next_passes(tmp_path: Path) -> None:
+    world = make_world(tmp_path / "project")
+    world.actions()
+    world.decide("1.1", "done", "seen")
+    world.run_to_end()
+    step = next(step for step in land(world)["next"] if " audit " in step["run"])
+    assert step["run"].endswith(" audit grow --allow attested")
+    assert baton(world.root, "audit", "grow", "--allow", "attested").returncode == 0

@@ -319,7 +319,7 @@ def test_many_changes_are_a_line_each_unless_something_happens_in_them() -> None
     waiting = [small(f"idle-{n:02}", "ready") for n in range(30)]
     text = view(*done, *waiting, dark_mode(), broken)
     lines = text.splitlines()
-    assert lines[0] == "35 changes  47 of 84 tickets done  1 needs a person, 2 in flight, 31 ready, 3 w…"
+    assert lines[0] == "35 changes  47 of 84 tickets done  2 need a person, 2 in flight, 31 ready, 3 wa…"
     assert "  ! 3.2  Document the flag    exhausted after attempt 3" in lines
     assert "! odd-one  its plan cannot be read" in lines
     assert "  idle-00     1 of 2     ━━━━━─────  1 ready" in lines

@@ -57,8 +57,11 @@ def _sealed(context: Context, assignment_id: str) -> Assignment:
     if assignment.receipt is None:
         raise BatonError(
             "no_receipt",
-            f"{assignment_id} ({assignment.ticket}) has no receipt: it is {assignment.state.value}",
-            "seal it first",
+            f"{assignment_id} ({assignment.ticket}) has no receipt that counts: it is {assignment.state.value}"
+            + (
+                f"; what was sealed at {assignment.sealed_head[:12]} counts no longer" if assignment.sealed_head else ""
+            ),
+            "seal it again, with what was wrong mended" if assignment.sealed_head else "seal it first",
         )
     return assignment
 

@@ -8,6 +8,7 @@ from typing import Any
 from baton_cli.context import Context
 from baton_cli.core import actions
 from baton_cli.core.facts import Change
+from baton_cli.core.frontier import Progress
 from baton_cli.errors import BatonError
 from baton_cli.store import events, plans
 
@@ -44,10 +45,10 @@ def blocked(code: str, message: str, hint: str) -> dict[str, Any]:
     return {**actions.blocked(code, [], message, hint), "steps": [{"say": hint, "run": []}]}
 
 
-def landed(context: Context, change: Change) -> str | None:
-    """The branch that has the integration head: since a landing, or because nothing was merged since it began there."""
+def landed(context: Context, change: Change, counts: Progress) -> str | None:
+    """The branch that has the integration head: since a landing, or because all is finished and nothing was merged."""
     if change.integration_head == change.base:
-        return change.target_branch
+        return change.target_branch if counts.finished == counts.total else None
     event = events.latest(context.store, change.change, "landed")
     target, _, head = ((event.detail or "") if event else "").rpartition(" at ")
     return target if head == change.integration_head else None

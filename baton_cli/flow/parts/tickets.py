@@ -65,7 +65,9 @@ def find(views: Sequence[TicketView], name: str) -> TicketView:
     exact = [view for view in views if view.key == name]
     if exact:
         return exact[0]
-    same = [view for view in views if name in (view.planned.ticket.id, view.key.rpartition("#")[2])]
+    change, _, own = name.rpartition("#")
+    wanted = own if views and change == views[0].key.rpartition("#")[0] else name
+    same = [view for view in views if wanted in (view.planned.ticket.id, view.key.rpartition("#")[2])]
     if len(same) == 1:
         return same[0]
     if same:

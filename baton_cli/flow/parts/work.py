@@ -10,8 +10,11 @@ from baton_cli.core import names
 from baton_cli.core.actions import iso
 from baton_cli.core.frontier import FINISHED, TicketView
 from baton_cli.core.lifecycle import Assignment, State
+from baton_cli.core.prompt import shorten
 from baton_cli.errors import BatonError
 from baton_cli.store import assignments
+
+NOTE = 200  # characters of what was noted of an agent's end
 
 
 def slots(context: Context) -> dict[str, int]:
@@ -73,6 +76,7 @@ def assignment_value(context: Context, assignment: Assignment) -> dict[str, Any]
         "agent": attempt.agent,
         "session": attempt.session,
         "ended": attempt.terminal,
+        "note": shorten(attempt.note, NOTE) if attempt.note else None,
         "agent_gone": _is_gone(context, assignment),
         "state_since": iso(assignment.state_since),
         "since": iso(attempt.claimed_at),

@@ -11,7 +11,7 @@ from baton_cli.flow.doctor import examine
 from baton_cli.project import find
 from tests import invariants
 from tests.conftest import run_git
-from tests.kit import World, baton, hand_outs, make_world
+from tests.kit import World, baton, baton_json, hand_outs, make_world
 
 
 def renamed(folder: Path, name: str = "bloom") -> World:
@@ -69,3 +69,55 @@ def test_an_archived_change_is_not_gone(tmp_path: Path) -> None:
     (world.tasks.parent.parent / "archive").mkdir()
     world.tasks.parent.rename(world.tasks.parent.parent / "archive" / "2026-01-01-grow")
     assert "change_gone" not in said(world)
+
+
+def archived(world: World) -> None:
+    """What `openspec archive` does to the folder."""
+    place = world.tasks.parent.parent / "archive"
+    place.mkdir(exist_ok=True)
+    world.tasks.parent.rename(place / f"2026-01-01-{world.change}")
+
+
+def early(world: World) -> list[str]:
+    answer = baton_json(world.root, "status")
+    return [action["reason"] for action in answer.get("attention", ())]
+
+
+def test_archived_before_it_landed_is_said_until_its_work_is_home(tmp_path: Path) -> None:
+    world = make_world(tmp_path / "project")
+    world.run_to_end()
+    archived(world)
+    assert early(world) == ["archived_early"]
+    assert "archived_early" in said(world)
+    text = baton(world.root, "status").stdout
+    assert "! grow was archived before it landed" in text
+    assert "land grow`" in text
+    run_git(world.root, "merge", "-q", world.integration)
+    assert early(world) == []
+    assert "archived_early" not in said(world)
+
+
+@pytest.mark.parametrize("how", ["squashed", "landed", "nothing merged"])
+def test_what_came_home_before_it_was_archived_is_not_early(tmp_path: Path, how: str) -> None:
+    world = make_world(tmp_path / "project")
+    if how == "nothing merged":
+        world.actions()
+    else:
+        world.run_to_end()
+    if how == "squashed":
+        run_git(world.root, "merge", "-q", "--squash", world.integration)
+        run_git(world.root, "commit", "-q", "-m", "Grow", "--", ":/", ":!openspec")
+    elif how == "landed":
+        assert baton(world.root, "land").returncode == 0
+    archived(world)
+    assert early(world) == []
+    assert "archived_early" not in said(world)
+
+
+def test_an_archived_change_is_called_by_its_name(tmp_path: Path) -> None:
+    world = make_world(tmp_path / "project")
+    world.run_to_end()
+    archived(world)
+    refused = baton_json(world.root, "audit", "2026-01-01-grow", code=1)["error"]
+    assert "`baton audit grow` shows its evidence" in refused["hint"]
+    assert "openspec/changes/grow," in refused["hint"]
