@@ -180,9 +180,7 @@ class SessionController:
         placed = prepare.place_all(self.context, work.change, claims)
         for held in claims:
             self.context.progress(f"preparing {held.ticket}")
-            ready = prepare.prepare(
-                self.context, work.change, work.loaded.folder, work.loaded.plan, held, views, work.setup, placed
-            )
+            ready = prepare.prepare(self.context, work.change, work.loaded, held, views, work.setup, placed)
             if ready.state is State.CLAIMED:
                 work.prepared.append(ready)
         given_up = [view.assignment for view in views if view.assignment and view.assignment.state is State.EXHAUSTED]

@@ -25,7 +25,7 @@ def slug(name: str) -> str:
 
 def integration_branch(prefix: str, change: str) -> str:
     """The branch on which the finished tickets of a change meet."""
-    return f"{prefix}/{slug(change)}/integration"
+    return f"{prefix}/{slug(change)}/{INTEGRATION}"
 
 
 def ticket_branch(prefix: str, change: str, ticket: str, mark: str) -> str:
@@ -33,6 +33,8 @@ def ticket_branch(prefix: str, change: str, ticket: str, mark: str) -> str:
     return f"{prefix}/{slug(change)}/{slug(ticket)}-{mark}"
 
 
+# Worktrees that are no assignment's: the one where Baton merges a change, and the one in which checks are tried.
+INTEGRATION, BASELINE = "integration", "baseline"
 SEALED, REPLACED = "refs/baton/sealed/", "refs/baton/replaced/"
 
 

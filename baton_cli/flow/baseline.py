@@ -9,7 +9,7 @@ from pathlib import Path
 
 from baton_cli import process
 from baton_cli.context import Context
-from baton_cli.core import detect
+from baton_cli.core import detect, names
 from baton_cli.flow.parts import holding
 from baton_cli.git import worktree
 from baton_cli.project import Project
@@ -26,11 +26,11 @@ class Baseline:
 
 def baseline(context: Context, oid: str, commands: Sequence[str], setup: Sequence[str]) -> Baseline:
     """Run each command once on a clean checkout of `oid`, set up like any worktree, which is removed again."""
-    path = context.worktree(context.worktree_name("baseline"))
+    path = context.worktree(context.worktree_name(names.BASELINE))
     log = context.project.logs / f"baseline-{oid[:12]}.log"
     repository = context.project.repository
     worktree.make_room(path)
-    with holding.assignment(context, "baseline", wait=True):
+    with holding.assignment(context, names.BASELINE, wait=True):
         worktree.discard(repository, path)  # of a call that was killed
         worktree.add_detached(repository, path, oid)
         try:

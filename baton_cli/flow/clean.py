@@ -12,7 +12,7 @@ from baton_cli.core import integration, names
 from baton_cli.core.facts import Change
 from baton_cli.core.lifecycle import Assignment, State
 from baton_cli.errors import BatonError
-from baton_cli.flow.parts import clearing, holding
+from baton_cli.flow.parts import branch, clearing, holding
 from baton_cli.git import history, merge, repo, worktree
 from baton_cli.store import assignments, events
 from baton_cli.store import plans as store_plans
@@ -112,7 +112,7 @@ def _sealed_refs(context: Context, change: Change, every: tuple[Assignment, ...]
 def _own(context: Context, change: Change, done: Cleaned) -> None:
     """Baton's own worktree of a change that nobody works on, and the integration branch once it has landed."""
     repository = context.project.repository
-    path = context.worktree(context.worktree_name(f"{names.slug(change.change)}/integration"))
+    path = branch.own_place(context, change)
     with holding.integration(context, wait=False) as held:
         if not held:
             done.keep("branch", change.integration_branch, "something is being integrated just now")
@@ -185,7 +185,11 @@ def _strangers(context: Context, change: str | None, known: set[str], branches: 
     marks = {assignment_id.rpartition("-")[2] for assignment_id in known}
     registered = worktree.registered(repository)
     for path, name in registered.items():
-        if not path.is_relative_to(context.project.worktrees) or path.name in (*marks, "integration", "baseline"):
+        if not path.is_relative_to(context.project.worktrees) or path.name in (
+            *marks,
+            names.INTEGRATION,
+            names.BASELINE,
+        ):
             continue
         if slug is not None and path.parent.name != slug:
             continue

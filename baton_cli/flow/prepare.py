@@ -15,9 +15,9 @@ from baton_cli.core.actions import iso
 from baton_cli.core.facts import Change
 from baton_cli.core.frontier import TicketView
 from baton_cli.core.lifecycle import Assignment, Event
-from baton_cli.core.plan import Plan
 from baton_cli.errors import BatonError
 from baton_cli.flow.parts import holding
+from baton_cli.flow.parts.tickets import Loaded
 from baton_cli.git import leftovers, repo, worktree
 from baton_cli.private import write_private
 from baton_cli.project import ChangeFolder
@@ -64,8 +64,7 @@ def _relocated(context: Context, assignment: Assignment) -> Assignment:
 def prepare(
     context: Context,
     change: Change,
-    folder: ChangeFolder,
-    plan: Plan,
+    loaded: Loaded,
     assignment: Assignment,
     views: Sequence[TicketView],
     setup: Sequence[str],
@@ -79,12 +78,15 @@ def prepare(
     with holding.assignment(context, assignment.id, wait=True):
         assignment = assignments.get(context.store, assignment.id)
         path = context.worktree(assignment.worktree)
+        view = next((view for view in views if view.ticket_id == assignment.ticket_id), None)
         if assignment.prepared_at is not None:
             # Its last agent may have been killed while its git held a lock that nobody recorded.
             leftovers.clear(context.project.common_dir, (f"refs/heads/{assignment.branch}",), path, sure=False)
-            if assignment.attempt.kind != "retry":
+            if assignment.attempt.kind != "retry" or view is None:
                 return assignment
-            return _repacked(context, folder, plan, assignment, views, path)
+            return _repacked(context, loaded, assignment, view, views)
+        if view is None:
+            raise BatonError("ticket_gone", f"{assignment.ticket} is no longer in the plan", "call actions again")
         base = placed.get(assignment.id) or _place(context, change, assignment, path)
         result = provision(context.project.root, context.inside(path), context.config, setup, _log(context, assignment))
         if result.failed is not None:
@@ -99,7 +101,9 @@ def prepare(
                 )
         ignored, digest = _placed(path) if result.anything else ((), repo.NOTHING_IGNORED)
         left = json.dumps({"ignored": list(ignored), "digest": digest})
-        return _finish(context, folder, plan, assignment, views, path, base, left)
+        columns = {"base": base, "prepared_at": context.now(), "placed": left}
+        value = _packet(context, loaded, assignment, view, views, base)
+        return _keep(context, assignment, view, value, columns, str(path))
 
 
 def _placed(path: Path) -> tuple[tuple[str, ...], str]:
@@ -136,38 +140,14 @@ def _place(context: Context, change: Change, assignment: Assignment, path: Path)
     return tip
 
 
-def _finish(
-    context: Context,
-    folder: ChangeFolder,
-    plan: Plan,
-    assignment: Assignment,
-    views: Sequence[TicketView],
-    path: Path,
-    base: str,
-    placed: str,
-) -> Assignment:
-    view = next((view for view in views if view.ticket_id == assignment.ticket_id), None)
-    if view is None:
-        raise BatonError("ticket_gone", f"{assignment.ticket} is no longer in the plan", "call actions again")
-    value = _packet(context, folder, plan, assignment, view, views, path, base)
-    columns = {"base": base, "prepared_at": context.now(), "placed": placed}
-    return _keep(context, assignment, view, value, columns, str(path))
-
-
 def _repacked(
-    context: Context,
-    folder: ChangeFolder,
-    plan: Plan,
-    assignment: Assignment,
-    views: Sequence[TicketView],
-    path: Path,
+    context: Context, loaded: Loaded, assignment: Assignment, view: TicketView, views: Sequence[TicketView]
 ) -> Assignment:
     """With a packet of the ticket as it is now, on the base that it has."""
-    view = next((view for view in views if view.ticket_id == assignment.ticket_id), None)
     before: dict[str, Any] = json.loads(evidence.packet(context.store, assignment.packet or "") or b"{}")
-    if view is None or assignment.base is None or not before:
+    if assignment.base is None or not before:
         return assignment
-    value = _packet(context, folder, plan, assignment, view, views, path, assignment.base)
+    value = _packet(context, loaded, assignment, view, views, assignment.base)
     if {**json.loads(canonical.encode(value)), "created_at": None} == {**before, "created_at": None}:
         return assignment
     # A check that failed was one of the old packet's; what a merge or a gate said of the work still counts.
@@ -207,22 +187,15 @@ def packet_path(context: Context, assignment_id: str) -> Path:
 
 
 def _packet(
-    context: Context,
-    folder: ChangeFolder,
-    plan: Plan,
-    assignment: Assignment,
-    view: TicketView,
-    views: Sequence[TicketView],
-    path: Path,
-    base: str,
+    context: Context, loaded: Loaded, assignment: Assignment, view: TicketView, views: Sequence[TicketView], base: str
 ) -> dict[str, Any]:
-    ticket = view.planned.ticket
+    ticket, folder, path = view.planned.ticket, loaded.folder, context.worktree(assignment.worktree)
     known = {other.key: other for other in views}
     return packets.build(
         assignment_id=assignment.id,
         change=assignment.change,
         planned=view.planned,
-        section=plan.document.sections[ticket.section].title,
+        section=loaded.plan.document.sections[ticket.section].title,
         base=base,
         branch=assignment.branch,
         worktree=str(path),

@@ -104,7 +104,7 @@ def _moved(change: Change, commit: str, why: str) -> BatonError:
 
 def own_place(context: Context, change: Change) -> Path:
     """Where Baton's own worktree of a change is, or would be."""
-    return context.worktree(context.worktree_name(f"{names.slug(change.change)}/integration"))
+    return context.worktree(context.worktree_name(f"{names.slug(change.change)}/{names.INTEGRATION}"))
 
 
 def own_worktree(context: Context, change: Change, oid: str) -> Path:

@@ -19,7 +19,7 @@ from baton_cli.project import Project
 from baton_cli.store import assignments
 from baton_cli.store import plans as store_plans
 
-OWN = ("integration", "baseline")
+OWN = (names.INTEGRATION, names.BASELINE)
 
 
 def held_locks(project: Project) -> Iterator[Finding]:
