@@ -127,14 +127,14 @@ def counts_as_attempt(ending: str, head_moved: bool) -> bool:
 
 
 def told(attempts: Sequence[Attempt], refused: Mapping[int, str]) -> str:
-    """How the last attempts ended; empty when there was none. `refused` is why Baton did not take what one left."""
+    """How the last attempts ended; empty when there was one at most, of which all is said elsewhere. `refused` is why Baton did not take what one left."""
     ended = []
     for item in attempts:
         if item.batch:
             bad = item.terminal if item.terminal != Terminal.COMPLETED.value else None
             said = bad or refused.get(item.number) or item.terminal or "lost sight of"
             ended.append(f"#{item.number} {said.replace('_', ' ')}")
-    return f"attempts so far: {', '.join(ended[-5:])}" if ended else ""
+    return f"attempts so far: {', '.join(ended[-5:])}" if len(ended) > 1 else ""
 
 
 class Attempt(NamedTuple):
