@@ -9,9 +9,8 @@ _DURATION = late(r"(?:(\d{1,9})h)?\s*(?:(\d{1,9})m)?\s*(?:(\d{1,9})s)?")
 
 
 def seconds(text: str) -> int | None:
-    """`90s`, `30m`, `2h`, `1h 30m` or a bare number of seconds; None for what is no such time."""
-    text = text.strip()
-    match = _DURATION.fullmatch(f"{text}s" if text.isdecimal() else text)
+    """`90s`, `30m`, `2h` or `1h 30m`, in seconds; None for what is no such time."""
+    match = _DURATION.fullmatch(text.strip())
     if match is None or not any(match.groups()):
         return None
     hours, minutes, rest = (int(part or 0) for part in match.groups())

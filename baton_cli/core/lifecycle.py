@@ -127,7 +127,8 @@ def counts_as_attempt(ending: str, head_moved: bool) -> bool:
 
 
 def told(attempts: Sequence[Attempt], refused: Mapping[int, str]) -> str:
-    """How the last attempts ended; empty when there was one at most, of which all is said elsewhere. `refused` is why Baton did not take what one left."""
+    """How the last attempts ended; empty when there was one at most, of which all is said elsewhere. `refused` is why Baton
+    did not take what one left."""
     ended = []
     for item in attempts:
         if item.batch:

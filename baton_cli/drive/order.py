@@ -52,7 +52,7 @@ def seconds(text: str | None) -> float | None:
     """A duration such as `90s`, `30m`, `1h30m` or a number of seconds. Errors: `bad_duration`, exit 2."""
     if text is None:
         return None
-    total = durations.seconds(text)
+    total = durations.seconds(f"{text}s" if text.strip().isdecimal() else text)
     if total is None or not 0 < total <= durations.MOST:
         raise BatonError("bad_duration", f"{text!r} is no time limit", "give one such as 90s, 30m or 1h30m", USAGE)
     return float(total)

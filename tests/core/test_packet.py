@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baton_cli.core import canonical, packet
-from baton_cli.core.packet import DOCUMENT_LIMIT, allows_empty_diff, commands, document, page
+from baton_cli.core.packet import DOCUMENT_LIMIT, allows_empty_diff, document, page
 from tests.stand_ins import UNCHECKED, make_packet, make_plan
 
 TEXT = """\
@@ -43,7 +43,7 @@ def test_a_packet_holds_all_that_the_ticket_says() -> None:
         {"command": "pytest -q tests/a", "timeout": 1800, "source": "ticket"},
         {"command": "ruff check", "timeout": 1800, "source": "ticket"},
     ]
-    assert commands(value) == ("pytest -q tests/a", "ruff check")
+    assert [check["command"] for check in value["checks"]] == ["pytest -q tests/a", "ruff check"]
 
 
 def test_a_packet_carries_no_token() -> None:
