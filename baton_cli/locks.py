@@ -95,8 +95,7 @@ def slot_lock(path: Path) -> AbstractContextManager[bool]:
 def holder(path: Path) -> dict[str, Any] | None:
     """Who is written in a lock file: {pid, start_time, host, session, since}; None for nobody, or nothing legible.
 
-    A killed holder stays written there: whether the lock is held only trying it can tell (and `alive` whether the
-    process is there).
+    A killed holder stays written there: whether the lock is held only trying it can tell.
     """
     try:
         with path.open("rb") as file:
@@ -120,9 +119,6 @@ def describe(found: dict[str, Any] | None) -> str:
     return f"process {found['pid']} on {found.get('host', '?')} since {found.get('since', '?')}{session}"
 
 
-ENDED = ("Z", "X", "x")  # zombie and dead, as proc(5) has them
-
-
 def alive(found: dict[str, Any]) -> bool:
     """Whether the process of a holder (or any {pid, start_time}) still runs on this machine. Where /proc exists, a reused
     pid is told apart by its start time, and one that has ended and waits for its parent to notice counts as gone."""
@@ -133,8 +129,8 @@ def alive(found: dict[str, Any]) -> bool:
         return False
     except (OSError, OverflowError):
         return isinstance(pid, int) and 0 < pid < 2**31
-    state, started = _stat(pid)
-    return state not in ENDED and (started is None or found.get("start_time") in (None, started))
+    state, started = _stat(pid)  # Z is a zombie, X is dead, as proc(5) has them
+    return state not in tuple("ZXx") and (started is None or found.get("start_time") in (None, started))
 
 
 def start_time(pid: int) -> int | None:
@@ -194,14 +190,18 @@ def _take_over(path: Path, written: bytes, clear: Clear | None) -> bytes:
     from baton_cli import process
 
     killed = holder(path)
-    sure = killed is not None and _gone(killed) and process.end_children_of(killed["pid"], killed.get("start_time"))
+    sure = (
+        killed is not None
+        and certainly_gone(killed)
+        and process.end_children_of(killed["pid"], killed.get("start_time"))
+    )
     if clear is None:
         return written
     clear(sure)
     return b""
 
 
-def _gone(found: dict[str, Any]) -> bool:
+def certainly_gone(found: dict[str, Any]) -> bool:
     """Whether a holder has certainly ended. On another machine nobody can tell from here."""
     return found.get("host") == _host() and not alive(found)
 
@@ -221,7 +221,7 @@ def _acquire(path: Path, wish: _Wish) -> int | None:
             return descriptor
         found, spent = holder(path), time.monotonic() - begun
         # Held by a process that is gone: its fork has the descriptor until it becomes git or a shell, in a moment.
-        if not wish.wait and (found is None or not _gone(found) or spent > FORK_LIMIT):
+        if not wish.wait and (found is None or not certainly_gone(found) or spent > FORK_LIMIT):
             return None
         if wish.on_busy is not None and (not told or (found is not None and found not in told)):
             wish.on_busy(found)
@@ -290,8 +290,8 @@ def _write(descriptor: int, content: bytes) -> None:
 
 def _myself(session: str) -> dict[str, Any]:
     pid = os.getpid()
-    since = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    return {"pid": pid, "start_time": start_time(pid), "host": _host(), "session": session, "since": since}
+    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    return {"pid": pid, "start_time": start_time(pid), "host": _host(), "session": session, "since": now}
 
 
 def _unusable(path: Path, error: Exception) -> BatonError:

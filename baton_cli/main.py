@@ -144,6 +144,8 @@ def run(argv: Sequence[str] | None = None) -> int:
 def _invoke(arguments: list[str]) -> int:
     """Run one command with Typer's own boundary left out, since it prints in its own words and its own colours."""
     command = build()
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:2], "--help"]
     if "_BATON_COMPLETE" in os.environ:
         command.main(args=arguments, prog_name="baton")
     try:

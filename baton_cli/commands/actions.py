@@ -10,8 +10,8 @@ from baton_cli import cli, output
 
 
 def actions(
-    change: Annotated[str, typer.Argument(help="The change's folder name.")],
     session: Annotated[str, typer.Option("--session", metavar="S", help="`new`, then the id each answer repeats.")],
+    change: cli.ChangeArgument = None,
     capacity: Annotated[int, typer.Option("--capacity", metavar="N", help="Most tickets to hold at once, 1 to 5.")] = 5,
     take_over: Annotated[
         str | None,
@@ -22,7 +22,8 @@ def actions(
 ) -> None:
     """Say what the session has to do next: settle what has ended, integrate what is sealed, claim what is ready."""
     with cli.controller(project, json_mode=json) as controls:
-        answer = controls.actions(change, session, capacity, take_over)
+        named = cli.which_change(controls.context.project, change)
+        answer = controls.actions(named, session, capacity, take_over)
 
     def text() -> str:
         from baton_cli.views.text import actions_text

@@ -18,6 +18,9 @@ def audit(
     allow: Annotated[
         str, typer.Option("--allow", metavar="LEVELS", help="Also accept: attested, external, or both with a comma.")
     ] = "",
+    landed: Annotated[
+        bool, typer.Option("--landed", help="Also fail where the work is not in what is checked out.")
+    ] = False,
     project: cli.ProjectOption = None,
     json: cli.JsonOption = False,
 ) -> None:
@@ -31,7 +34,7 @@ def audit(
         wrong = ", ".join(sorted(levels - set(ALLOWABLE)))
         raise BatonError("bad_level", f"{wrong!r} is no level that can be allowed", "use attested, external", USAGE)
     place = cli.locate(project)
-    answer = examine(place, cli.which_change(place, change, archived=True), levels)
+    answer = examine(place, cli.which_change(place, change, archived=True), levels, landed=landed)
 
     def text() -> str:
         from baton_cli.views.text_end import audit_text

@@ -20,13 +20,16 @@ PROVES = (
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """What was looked at. `shallow`: the history of this clone is cut off."""
+    """What was looked at. `shallow`: the history of this clone is cut off. `apart` are the commits that what is checked out
+    does not have; with `landed` there must be none among those that prove a box."""
 
     change: str
     tasks: str
     archived: bool
     branches: tuple[str, ...]
     shallow: bool
+    apart: frozenset[str] = frozenset()
+    landed: bool = False
 
 
 def audit(
@@ -45,10 +48,12 @@ def audit(
         box["passed"] = box["level"] == "integrated" or (box["level"] in allow and not unseen)
     failing = [box for box in boxes if not box["passed"]]
     stray = _stray(chain, {box["commit"] for box in boxes})
+    landed = not any(box["commit"] in where.apart for box in boxes)
     return {
         "schema": SCHEMA,
         "change": where.change,
-        "passed": not failing and not stray,
+        "passed": not failing and not stray and (landed or not where.landed),
+        "landed": landed,
         "tasks": where.tasks,
         "archived": where.archived,
         "branches": list(where.branches),
@@ -59,7 +64,7 @@ def audit(
         "boxes": boxes,
         "faults": stray,
         "decisions": [_decision(link) for link in chain.links if link.evidence.decision is not None],
-        "problems": _problems(where, chain, boxes),
+        "problems": [*_problems(where, chain, boxes), *(() if landed or not where.landed else (_not_landed(where),))],
         "allowed": sorted(allow),
         "proves": PROVES,
     }
@@ -173,6 +178,14 @@ def _stray(chain: Chain, named: Collection[str | None]) -> list[dict[str, Any]]:
         for link in chain.links
         if link.fault is not None and link.oid not in named
     ]
+
+
+def _not_landed(where: Where) -> dict[str, str]:
+    return {
+        "code": "not_landed",
+        "message": f"the work on {where.change} is not in what is checked out",
+        "hint": f"`baton land {where.change}` brings it to its branch; then audit there",
+    }
 
 
 def _problems(where: Where, chain: Chain, boxes: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:

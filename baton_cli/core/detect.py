@@ -77,8 +77,8 @@ _PYTEST_CONFIG = (
     ("tox.ini", late(r"^\s*\[pytest\]", re.M)),
 )
 _PROJECT = ("pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "tox.ini")
-_IMPORTS_PYTEST = late(r"^\s*(?:import|from)\s+pytest\b", re.M)
-_IMPORTS_UNITTEST = late(r"^\s*(?:import|from)\s+unittest\b", re.M)
+_IMPORTS_PYTEST = late(r"^\s*(?:from|import(?:\s+[\w.]+\s*,)*)\s*\bpytest\b", re.M)
+_IMPORTS_UNITTEST = late(r"^\s*(?:from|import(?:\s+[\w.]+\s*,)*)\s*\bunittest\b", re.M)
 _TEST_CASE = late(r"^\s*class\s+\w+\s*\([^)]*TestCase\b", re.M)
 _PYTEST_NEEDED = late(r"(?<![\w.-])pytest(?![\w.-])")
 _EXTRA = late(r"^\s*\[project\.optional-dependencies\](.*?)(?=^\s*\[(?!\[)[\w.\"-]+\]\s*$|\Z)", re.M | re.S)

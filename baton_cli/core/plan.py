@@ -146,8 +146,9 @@ def _warnings(document: Document, tickets: Sequence[PlannedTicket], sources: Che
     if any(check.source == "detected" for planned in waiting for check in planned.checks):
         commands = ", ".join(f"`{_line(command)}`" for command in sources.detected)
         yield PlanWarning("checks_detected", 0, f"no baton.toml; checks found in the project's files: {commands}")
-    bare = [planned for planned in waiting if "no_verification" in planned.flags and "manual" not in planned.flags]
-    if bare and len(bare) == len(waiting):
+    handed_out = [planned for planned in waiting if "manual" not in planned.flags]
+    bare = [planned for planned in handed_out if "no_verification" in planned.flags]
+    if bare and len(bare) == len(handed_out):
         yield PlanWarning("no_check", 0, "no ticket has a verification command; set [verify] commands in baton.toml")
         bare = []
     for planned in bare:

@@ -48,7 +48,8 @@ def because(
         attempt = view.assignment.attempt
         who = attempt.agent or f"session {attempt.session}"
         said += f" (attempt {attempt.number}, {who})"
-        said += f": {view.assignment.detail}" if view.assignment.detail else ""
+        before = "; before that: " if view.assignment.state is State.CLAIMED else ": "
+        said += f"{before}{view.assignment.detail}" if view.assignment.detail else ""
     return said
 
 

@@ -78,7 +78,7 @@ class Crew:
     def stop(self) -> None:
         """Begin to end all of them."""
         for child in list(self.running.values()):
-            child.stop(Terminal.STOPPED, "it was stopped with baton drive")
+            child.stop(Terminal.STOPPED, "baton drive was stopped")
         self.wake()
 
     def kill(self) -> None:

@@ -41,7 +41,7 @@ class Driver:
         self.failing = Failing(lambda ticket: self.desk.committed(order.change, ticket))
         self.stop = self.desk.stop = Stop(self.crew.stop, self.crew.kill)
         self._answer: dict[str, Any] = {}
-        self._before = 0  # tickets that were integrated when this drive began
+        self._before = self._external = 0  # tickets that were integrated, or ticked by hand, when this drive began
         self._pause = SHORTEST
         self._ended: list[Child] = []  # not reconciled yet
         self._said: set[str] = set()
@@ -72,6 +72,7 @@ class Driver:
     def _drive(self) -> str:
         look = self.desk.look(self.order.change)
         self._before, self.results.merged = look["progress"]["integrated"], set(merged(look))
+        self._external = look["progress"]["external"]
         self.board.progress(look["progress"])
         self.desk.say({"event": "begin", "change": self.order.change, "session": self.session})
         while True:
@@ -196,7 +197,10 @@ class Driver:
                 self.desk.note(f"{refusal.message} ({refusal.hint})")
                 self._ended.append(child)
                 return
-            settled = {"state": "refused", "detail": refusal.message}
+            settled = {
+                "state": "refused",
+                "detail": f"somebody took it up or decided about it meanwhile ({refusal.message})",
+            }
         except Interrupted:
             self.results.defer(child)
             raise
@@ -280,6 +284,7 @@ class Driver:
             "integrated": max(0, progress.get("integrated", 0) - self._before),
             "attempts": self.crew.attempts,
             "seconds": round(seconds, 1),
+            "unproved": max(0, progress.get("external", 0) - self._external),
             "actions": shown if state in ("complete", "blocked") else [],
         }
 

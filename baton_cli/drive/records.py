@@ -38,7 +38,11 @@ class Records:
         self.folder.mkdir(mode=0o700, exist_ok=True)
         self._write(f"{self.name}.session", {"change": change, "session": session})
         for path, other in self._all("session"):
-            if other["session"] == session and path.stem != f"{self.name}.session" and not dead(other["drive"]):
+            if (
+                other["session"] == session
+                and path.stem != f"{self.name}.session"
+                and not locks.certainly_gone(other["drive"])
+            ):
                 self.retire()
                 raise BatonError(
                     "session_driven",
@@ -66,7 +70,7 @@ class Records:
         """End the agents that a killed drive left running; what could not be ended for certain, in words."""
         left = []
         for path, found in self._all("drive-*"):
-            if not dead(found["drive"]):
+            if not locks.certainly_gone(found["drive"]):
                 continue
             if _end_orphan(found):
                 path.unlink(missing_ok=True)
@@ -77,7 +81,7 @@ class Records:
     def dead_sessions(self) -> list[tuple[Path, str, str]]:
         """File, change and session of each drive that is dead."""
         found = self._all("session")
-        return [(path, item["change"], item["session"]) for path, item in found if dead(item["drive"])]
+        return [(path, item["change"], item["session"]) for path, item in found if locks.certainly_gone(item["drive"])]
 
     def _all(self, kind: str) -> list[tuple[Path, dict[str, Any]]]:
         found = []
@@ -93,11 +97,6 @@ class Records:
 
     def _path(self, name: str) -> Path:
         return self.folder / f"{name}{SUFFIX}"
-
-
-def dead(drive: Mapping[str, Any]) -> bool:
-    """Whether the process of a drive is certainly gone. On another machine nobody can tell from here."""
-    return drive.get("host") == socket.gethostname() and not locks.alive(dict(drive))
 
 
 def _end_orphan(found: Mapping[str, Any]) -> bool:

@@ -12,6 +12,14 @@ from baton_cli.drive.child import Child
 from baton_cli.errors import BatonError
 
 Action = Mapping[str, Any]
+AT_WORK = "; at work since: "  # before the names in a leak
+ENDED = {  # why an assignment was ended while an agent was at work on it
+    "abandoned": "a person gave it up",
+    "ticket_removed": "its ticket was removed from the plan",
+    "ticket_external": "its box was ticked by hand",
+    "ticket_attested": "a person declared it done",
+    "ticket_skipped": "a person skipped it",
+}
 UNSEALED = ("no_receipt", "left_unsealed")
 OF_DRIVE = "drive-"  # how the sessions of drives begin
 
@@ -31,15 +39,15 @@ class Results:
         if state == "sealed" or (state == "unknown" and terminal is Terminal.COMPLETED):
             self.defer(child, str(settled.get("detail") or ""))
         else:
-            known = settled.get("detail") or str(settled.get("reason") or "").replace("_", " ")
+            known = settled.get("detail") or ENDED.get(str(settled.get("reason")), "")
             detail = (why or known) if state == "unknown" else known
             if state == "integrated":
                 self._board.integrated()
             self._close(child, state, detail)
         leak = str(settled.get("isolation") or "")
-        if leak.partition("; in flight: ")[0] not in self._leaks:  # the next agents see the same checkout
+        if leak.partition(AT_WORK)[0] not in self._leaks:  # the next agents see the same checkout
             self._note(leak)
-            self._leaks.add(leak.partition("; in flight: ")[0])
+            self._leaks.add(leak.partition(AT_WORK)[0])
 
     def defer(self, child: Child, detail: str = "") -> None:
         """What becomes of it is not decided yet, or (its reconciliation was interrupted) known to the store alone."""
@@ -93,7 +101,8 @@ def _refused(controls: SessionController, again: Action, notices: Sequence[str],
     """State and detail of what is handed out again in the same answer."""
     reason = str(again.get("reason", ""))
     if again["kind"] == "resolve_merge" or reason == "conflict":
-        return "conflicted", f"it conflicts in {', '.join(again.get('files', ()))}"
+        files = ", ".join(again.get("files", ()))  # none: something in its worktree kept the merge from beginning
+        return "conflicted", f"it conflicts in {files}" if files else _look(controls, again)[1]
     head = f"{again['ticket']}: "
     detail = next((notice.removeprefix(head) for notice in notices if notice.startswith(head)), "")
     if reason == "gate_failed":  # which check it was, and its log, is kept with the assignment

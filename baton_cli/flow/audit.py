@@ -16,8 +16,9 @@ from baton_cli.git import repo
 from baton_cli.project import ChangeFolder, Project
 
 
-def audit(project: Project, change: str, allow: Collection[str]) -> dict[str, Any]:
-    """The audit of a change, open or archived, as `baton.audit/1`. Errors: `no_such_change`, `unreadable_tasks`."""
+def audit(project: Project, change: str, allow: Collection[str], *, landed: bool = False) -> dict[str, Any]:
+    """The audit of a change, open or archived, as `baton.audit/1`. With `landed` its work has to be in what is checked out.
+    Errors: `no_such_change`, `unreadable_tasks`."""
     folder, archived = _folder(project, change)
     document = tasks.parse(_bytes(folder.tasks))
     keys, _ = identity.keys(change, document, [None] * len(document.tickets), 1)
@@ -30,12 +31,21 @@ def audit(project: Project, change: str, allow: Collection[str]) -> dict[str, An
         elsewhere, _ = _follow(project, change, refs, everywhere)
         if elsewhere.links:
             tips, found = everywhere, elsewhere
+    here = {"HEAD": repo.head(repository).oid}
+    if tips == here or all(repo.is_ancestor(repository, tip, here["HEAD"]) for tip in tips.values()):
+        apart = frozenset[str]()
+    else:
+        apart = frozenset(link.oid for link in found.links) - {
+            link.oid for link in _follow(project, change, refs, here)[0].links
+        }
     where = audits.Where(
         change=change,
         tasks=folder.tasks.relative_to(project.repository).as_posix(),
         archived=archived,
         branches=tuple(_short(name) for name in tips)[:5],
         shallow=shallow,
+        apart=apart,
+        landed=landed,
     )
     return audits.audit(where, document, keys, found, allow)
 

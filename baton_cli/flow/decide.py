@@ -77,6 +77,8 @@ def outcome(context: Context, views: Sequence[TicketView], key: str, decision: s
         yield f"its branch and worktree are kept: {begun[-1].branch}"
         if begun[-1].attempt.settled_at is None:
             yield "an agent may still be at work on it: what it does counts no longer"
+        if decision == "abandon":
+            yield f"to go on with it, merge it into the next worktree of this ticket: git merge {shlex.quote(begun[-1].branch)}"
     done = assignments.of_change(context.store, change, (State.INTEGRATED,)) if decision == "reopen" else ()
     if any(one.ticket_id == view.ticket_id for one in done):
         yield "what was merged for it stays merged"

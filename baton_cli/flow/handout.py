@@ -11,6 +11,7 @@ from baton_cli.core import actions, prompt
 from baton_cli.core import packet as packets
 from baton_cli.core.facts import Change
 from baton_cli.core.lifecycle import Assignment, State
+from baton_cli.errors import BatonError
 from baton_cli.flow.parts import activity, attempts, branch
 from baton_cli.git import merge, repo
 from baton_cli.store import assignments, evidence
@@ -109,10 +110,16 @@ def _recovery(
         and repo.operation(path) is None
         and not repo.is_ancestor(path, assignment.onto, "HEAD")
     ):
-        if repo.dirty(path):
-            why = f"{why}; commit what lies in the worktree, then merge {change.integration_branch}"
-        else:
-            assignment = _merge_head(context, change, assignment)
+        try:
+            if unsaved := repo.unsaved(path):
+                left = ", ".join(actions.at_most(unsaved, 3))
+                why = f"commit or remove what lies there ({left}), then merge {change.integration_branch}; {why}"
+            else:
+                assignment = _merge_head(context, change, assignment)
+        except BatonError as error:
+            if error.code != "git_failed":  # what git will not overwrite is the worker's to put away
+                raise
+            why = f"merge {change.integration_branch}, to which git says: {error.message}; {why}"
     conflicts = repo.unmerged(path)
     if conflicts or repo.operation(path) == "merge":
         extra |= {"files": actions.at_most(conflicts), "others": _others(context, change, assignment)}

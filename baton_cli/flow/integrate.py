@@ -12,6 +12,7 @@ from baton_cli.context import Context
 from baton_cli.core import integration
 from baton_cli.core.facts import Change
 from baton_cli.core.lifecycle import Assignment, Event, State
+from baton_cli.core.listing import named
 from baton_cli.core.receipt import SealedReceipt
 from baton_cli.errors import BatonError
 from baton_cli.flow.parts import branch, evidence, gate, holding, merging, stops
@@ -183,9 +184,7 @@ def _refuse(context: Context, assignment: Assignment, event: Event, head: str, r
     conflicts = assignment.conflicts + (event is Event.CONFLICT)
     met = branch.merged_since(context, assignment.base or head, head, assignment.ticket)
     if met:
-        detail += f"; merged since its base: {', '.join(met[:5])}" + (
-            f" and {len(met) - 5} more" if len(met) > 5 else ""
-        )
+        detail += f"; merged since its base: {named(met)}"
     return _move(
         context,
         assignment,

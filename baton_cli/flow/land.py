@@ -9,6 +9,7 @@ from pathlib import Path
 from baton_cli.context import Context
 from baton_cli.core import integration, names
 from baton_cli.core.facts import Change
+from baton_cli.core.listing import named
 from baton_cli.errors import USAGE, BatonError
 from baton_cli.flow.parts import branch, gate, holding, merging
 from baton_cli.flow.parts.person import who
@@ -120,10 +121,9 @@ def _ask(place: Path | None, old: str, new: str) -> None:
     """Refuse when the checkout would lose anything. Error: `would_lose`."""
     found = landing.obstacles(place, old, new) if place is not None else ()
     if found:
-        shown = ", ".join(found[:5]) + (f" and {len(found) - 5} more" if len(found) > 5 else "")
         raise BatonError(
             "would_lose",
-            f"landing would overwrite what is not committed in {place}: {shown}",
+            f"landing would overwrite what is not committed in {place}: {named(found)}",
             "commit these files or put them elsewhere, then call again",
         )
 
@@ -133,11 +133,10 @@ def _merged(context: Context, change: Change, target: str, head: str, tip: str) 
     by_hand = f"merge {change.integration_branch} into {target} by hand"
     result = merging.in_memory(context, change, head, tip, by_hand)
     if result.conflicts:
-        more = f" and {len(result.conflicts) - 5} more" if len(result.conflicts) > 5 else ""
         raise BatonError(
             "land_conflict",
             f"{target} has moved to {tip[:12]} and conflicts with {change.integration_branch} in "
-            f"{', '.join(result.conflicts[:5])}{more}; nothing was changed",
+            f"{named(result.conflicts)}; nothing was changed",
             f"add a ticket to tasks.md that merges {target} and resolves this (so it passes the gate), or {by_hand}",
         )
     return result.tree

@@ -10,18 +10,23 @@ from pathlib import Path
 from baton_cli.context import Context
 from baton_cli.core import names
 from baton_cli.core.lifecycle import Assignment
+from baton_cli.errors import BatonError
 from baton_cli.flow.parts import holding
-from baton_cli.git import repo, worktree
+from baton_cli.git import inspect, repo, worktree
 from baton_cli.store import assignments
 
 
 def mend(context: Context, change: str) -> tuple[str, ...]:
-    """Put back what the open assignments of a change need. One that is being sealed just now is left for the next call."""
+    """Put back what the open assignments of a change need. One that is being sealed just now is left for the next call.
+
+    Error: `foreign_worktree`.
+    """
     held = [item for item in assignments.of_change(context.store, change) if item.prepared_at is not None]
     found = repo.refs(context.project.repository, *(f"refs/heads/{item.branch}" for item in held)) if held else {}
     notices = []
     for assignment in held:
         path = context.worktree(assignment.worktree)
+        _refuse_copy(context, path)
         if f"refs/heads/{assignment.branch}" in found and worktree.sound(path):
             continue
         with holding.assignment(context, assignment.id, wait=False) as free:
@@ -29,6 +34,17 @@ def mend(context: Context, change: str) -> tuple[str, ...]:
         if said is not None:
             notices.append(f"{assignment.ticket}: {said}")
     return tuple(notices)
+
+
+def _refuse_copy(context: Context, path: Path) -> None:
+    """A project that was copied has worktrees that still are the original's: what is committed there goes there."""
+    if not worktree.sound(path) or inspect.belongs(path, context.project.common_dir):
+        return
+    raise BatonError(
+        "foreign_worktree",
+        f"{path} belongs to another repository: this project is a copy of one with work in flight",
+        f"move {context.project.worktrees} away before Baton is used here: its work is the original's",
+    )
 
 
 def _mend(context: Context, assignment: Assignment, path: Path) -> str | None:

@@ -25,7 +25,8 @@ def start(context: Context, loaded: Loaded) -> Change:
     """Record a change that is first run: its integration branch starts at the HEAD of the checkout, and what came with
     the repository below that is recorded as finished.
 
-    With the store gone but the branch there, the rest is read from the branch's own commits. Error: `change_renamed`.
+    With the store gone but the branch there, the rest is read from the branch's own commits. Errors: `change_renamed`,
+    `integration_elsewhere`.
     """
     change = loaded.change
     version()  # too old a git is refused before anything is made

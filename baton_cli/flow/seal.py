@@ -13,6 +13,7 @@ from baton_cli.core import canonical, names, prompt
 from baton_cli.core import receipt as receipts
 from baton_cli.core.actions import iso
 from baton_cli.core.lifecycle import Assignment, Event, State, next_state
+from baton_cli.core.listing import named
 from baton_cli.core.packet import allows_empty_diff
 from baton_cli.core.receipt import Authority
 from baton_cli.errors import BatonError
@@ -109,6 +110,8 @@ def _seal(context: Context, assignment: Assignment, authority: Authority) -> Sea
     if assignment.state is State.SEALED and assignment.sealed_head == head.oid:
         return Sealed(assignment, fresh=False)
     compared = _advanced(assignment, path, head.oid)
+    if assignment.onto is not None and authority.kind != "operator":
+        _resolved(path, assignment.onto, head.oid)
     started = context.now()
     log = context.project.logs / f"{assignment.id}-{assignment.attempt.number}"
     allow_empty = allows_empty_diff(packet) or authority.kind == "operator"
@@ -118,6 +121,17 @@ def _seal(context: Context, assignment: Assignment, authority: Authority) -> Sea
 
     proof = prove(path, context.inside(path), packet, compared, head.oid, allow_empty=allow_empty, log=log, tell=tell)
     return Sealed(_record(context, assignment, authority, head.tree, proof, started), fresh=True)
+
+
+def _resolved(path: Path, onto: str, head: str) -> None:
+    """Error: `conflict_markers`, where a merge was committed as git had left it."""
+    left = sorted(repo.conflict_markers(path, head) - repo.conflict_markers(path, onto))
+    if left:
+        raise BatonError(
+            "conflict_markers",
+            f"conflict markers are committed in {named(left)}",
+            "resolve them, commit, then seal again (an operator may seal them as they are)",
+        )
 
 
 def checked_packet(context: Context, assignment: Assignment) -> dict[str, Any]:

@@ -136,6 +136,13 @@ def not_merged(cwd: Path, names: Sequence[str], into: str) -> frozenset[str]:
     return frozenset(git("for-each-ref", shape, f"--no-merged={into}", "--", *names, cwd=cwd).text.splitlines())
 
 
+def conflict_markers(cwd: Path, commit: str) -> frozenset[str]:
+    """The files of a commit that hold both ends of a conflict, as git marks them."""
+    ends = ("-e", "^<<<<<<< ", "-e", "^>>>>>>> ")
+    found = git("grep", "-z", "-l", "--all-match", *ends, commit, "--", cwd=cwd, ok=(0, 1)).names
+    return frozenset(name.removeprefix(f"{commit}:") for name in found)
+
+
 def held_by(cwd: Path, oid: str) -> tuple[str, ...]:
     """The local branches (full names) that contain a commit, sorted."""
     return tuple(

@@ -12,6 +12,7 @@ from baton_cli.git.refs import (
     commit_tree,
     commits,
     committed_at,
+    conflict_markers,
     delete_ref,
     first_parent,
     head,
@@ -42,6 +43,7 @@ from baton_cli.git.tree import (
     git_dir,
     operation,
     unmerged,
+    unsaved,
 )
 
 __all__ = [
@@ -61,6 +63,7 @@ __all__ = [
     "commits",
     "committed_at",
     "condition",
+    "conflict_markers",
     "custom_merge_drivers",
     "delete_ref",
     "dirty",
@@ -80,6 +83,7 @@ __all__ = [
     "stash",
     "tree",
     "unmerged",
+    "unsaved",
     "update_ref",
     "user_name",
 ]

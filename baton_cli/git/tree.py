@@ -14,8 +14,7 @@ from baton_cli.errors import BatonError
 from baton_cli.git.run import decode, encode, git
 
 # Names of files and folders that never count: well-known by-products that tools look up for speed only. What can decide
-# a result is not here: loose *.pyc (importable without source), .tox, .nox, .eggs, node_modules/.cache, .turbo,
-# .coverage.
+# a result is not here: loose *.pyc (importable without source), .tox, .nox, .eggs, node_modules/.cache, .coverage.
 KNOWN_CACHES: tuple[str, ...] = (
     "__pycache__",
     ".pytest_cache",
@@ -68,13 +67,15 @@ def git_dir(cwd: Path) -> Path:
     raise BatonError("not_a_repository", f"{cwd} is in no git repository", "run the command in the project's folder")
 
 
-def dirty(cwd: Path) -> tuple[str, ...]:
+def dirty(cwd: Path, untracked: str = "normal") -> tuple[str, ...]:
     """Modified, staged, unmerged and untracked paths by git's ordinary rules (untracked folders collapsed), sorted."""
-    result = git(
-        "status", "--porcelain=v1", "-z", "--untracked-files=normal", "--no-renames",
-        "--ignore-submodules=dirty", cwd=cwd,
-    )  # fmt: skip
-    return tuple(sorted(entry[3:] for entry in result.names))
+    how = ("--porcelain=v1", "-z", f"--untracked-files={untracked}", "--no-renames", "--ignore-submodules=dirty")
+    return tuple(sorted(entry[3:] for entry in git("status", *how, cwd=cwd).names))
+
+
+def unsaved(cwd: Path) -> tuple[str, ...]:
+    """The same with each untracked file by itself, and without the well-known caches of tools."""
+    return _without_caches(dirty(cwd, "all"))
 
 
 @dataclass(frozen=True, slots=True)

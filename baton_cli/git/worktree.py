@@ -12,7 +12,7 @@ from pathlib import Path
 from baton_cli.errors import BatonError
 from baton_cli.git.refs import resolve, worktrees
 from baton_cli.git.run import git, together
-from baton_cli.git.tree import dirty, git_dir
+from baton_cli.git.tree import git_dir, unsaved
 
 # No tracking set up and no hook run: nothing is written to .git/config, so its lock does not matter.
 QUIET = ("-c", "branch.autoSetupMerge=false", "-c", "worktree.guessRemote=false", "-c", "checkout.guess=false")
@@ -224,14 +224,14 @@ def registered(cwd: Path) -> dict[Path, str | None]:
 
 
 def remove(cwd: Path, path: Path) -> bool:
-    """Remove a worktree and its folder; False where `git worktree remove` would refuse, too (edits, untracked files,
-    submodules, locked, not a linked worktree).
+    """Remove a worktree and its folder; False where `git worktree remove` would refuse, too (edits, untracked files
+    other than well-known caches, submodules, locked, not a linked worktree).
 
     Ignored files go with it: the caller looks at those first. The folder is renamed before anything in it is deleted, so
     that one which a killed call left half-deleted is never taken for a worktree: `forget_removed` ends it.
     """
     admin = _admin(path)
-    if admin is None or (admin / "locked").exists() or (admin / "modules").exists() or dirty(path):
+    if admin is None or (admin / "locked").exists() or (admin / "modules").exists() or unsaved(path):
         return False
     path.rename(_going(path))
     forget_removed(cwd, path)

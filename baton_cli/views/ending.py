@@ -34,6 +34,10 @@ def ending(answer: Value, change: Value | None = None, command: str = "baton") -
                 said.append(
                     f"  {action['external']} ticked by hand: nothing of that is proved, and audit does not count it"
                 )
+            if answer.get("unproved"):
+                said.append(
+                    f"  {answer['unproved']} of them during this run, by you or by an agent that strayed: so this ends with 1"
+                )
             said.append(f"  -> {prose(action['then'])}")
     if answer["state"] == "interrupted":
         said.append("  everything is kept: the same command goes on from here")

@@ -26,12 +26,14 @@ class Grid:
     def of(change: Mapping[str, Any], page: Page) -> Grid:
         """As wide as the longest id and title need, within reason."""
         ids, titles = ["1"], [" " * TITLE_LEAST]
-        row: list[str] = []  # finished sections in a row share one line
+        row: list[str] = []
+        numbers: list[str] = []  # finished sections in a row share one line
         for section in change.get("sections", ()):
             title = shown(section.get("title"), TITLE_MOST + 1)
             open_ones = [ticket for ticket in section["tickets"] if ticket["status"] not in DONE]
             row = [] if open_ones else [*row, title]
-            ids.append(shown(section.get("number")))
+            numbers = [] if open_ones else [*numbers, shown(section.get("number"))]
+            ids.append("-".join(dict.fromkeys((numbers[0], numbers[-1]))) if numbers else shown(section.get("number")))
             ids += [short(ticket["key"]) for ticket in open_ones]
             titles.append(", ".join(row[:5]) or title)
             titles += [shown(ticket["title"], TITLE_MOST + 1) for ticket in open_ones]

@@ -15,6 +15,7 @@ TICKETS = 4  # shown of one reason
 RUNNING = 10  # shown in flight
 WHO_MOST = 24
 MOMENT = 1  # seconds for which a lock is held on the way to something else
+GONE = {"agent": "its agent has ended, to be checked", "drive": "its drive was killed: another drive takes it up"}
 BUSY = {"prepare": "being set up", "seal": "being sealed", "integrate": "being integrated"}
 
 Ticket = Mapping[str, Any]
@@ -133,7 +134,7 @@ def running(change: Mapping[str, Any], grid: Grid, now: float) -> list[Line]:
 def _one(ticket: Ticket, fact: Facts, grid: Grid, widths: Sequence[int] | None) -> list[Line]:
     """One ticket in flight, in columns of these widths; without them, over two lines."""
     held = ticket["assignment"]
-    works = held["state"] == "claimed" and not held.get("agent_gone")
+    works = held["state"] == "claimed" and not held.get("gone")
     sign, style = ("running" if works else "queued", "yellow"), "yellow" if works else ""
     name, title = short(ticket["key"]), (shown(ticket["title"]), "")
     if widths is not None:
@@ -178,8 +179,8 @@ def _facts(ticket: Ticket, now: float) -> Facts:
     who = agent or (f"session {session}" if session else "")
     attempt = f"attempt {held.get('attempt', 1)}"
     busy = _busy(held, now)
-    if held.get("agent_gone") and not busy:
-        return Facts("its agent has ended, to be checked", who, attempt, age(held.get("since"), now))
+    if held.get("gone") and not busy:
+        return Facts(GONE[held["gone"]], who, attempt, age(held.get("since"), now))
     if held["state"] != "claimed" or busy:
         return Facts(busy or standing(held), who, attempt)
     state = "running" if ticket["status"] not in DONE else "running (ticked by hand)"

@@ -58,10 +58,18 @@ def audit_text(answer: Value, baton: str = "baton") -> str:
     if open_levels and open_levels <= {"attested", "external"} and not answer["faults"] and not answer["problems"]:
         allowed = ",".join(sorted({*answer["allowed"], *open_levels}))
         lines.append(f"-> to accept them as they are: {baton} audit {shown(answer['change'])} --allow {allowed}")
-    return "".join(f"{line}\n" for line in [*lines, f"note: {prose(answer['proves'])}"])
+    apart = [] if answer["landed"] else ["note: its work has not landed: what is checked out does not have it"]
+    return "".join(f"{line}\n" for line in [*lines, *apart, f"note: {prose(answer['proves'])}"])
 
 
 def _audit_head(answer: Value) -> str:
+    counts = answer["tickets"]
+    left = counts["total"] - counts["ticked"]
+    open_ones = f"; {left} of {count(counts['total'], 'ticket')} not ticked" if left and counts["ticked"] else ""
+    return _proved(answer) + open_ones
+
+
+def _proved(answer: Value) -> str:
     counts, change = answer["tickets"], shown(answer["change"])
     place = f" (archived in {shown(answer['tasks'])})" if answer["archived"] else ""
     if not counts["ticked"]:

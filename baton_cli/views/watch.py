@@ -17,7 +17,8 @@ from baton_cli.errors import BatonError
 
 POLL = 0.5  # seconds between two looks at the stamp and the size of the terminal
 REST = 25  # times as long as a picture took, before the next change is drawn: so a watch takes 4 % of a core at most
-BEAT = 10.0  # seconds after which the ages are drawn again, and all is read again
+TICK = 1.0  # seconds after which the ages are drawn again, where that costs little
+BEAT = 10.0  # seconds after which they are drawn again whatever it costs
 # Another screen without cursor and without line wrap, and back again: the terminal is left as it was found.
 ENTER, LEAVE = "\x1b[?1049h\x1b[?25l\x1b[?7l", "\x1b[?7h\x1b[?25h\x1b[?1049l"
 TOGETHER = ("\x1b[?2026h", "\x1b[?2026l")  # a terminal that knows these shows what is between them at once
@@ -40,7 +41,8 @@ def on_screen(draw: Draw, stamp: Callable[[], Any], wait: Callable[[float], None
             while True:
                 wait(POLL)
                 now, rested = stamp(), time.monotonic() - begun
-                if picture.resized() or rested >= BEAT or (now != stamped and rested >= REST * cost):
+                rested_enough = rested >= REST * cost
+                if picture.resized() or rested >= BEAT or (rested_enough and (now != stamped or rested >= TICK)):
                     begun, stamped = time.monotonic(), now
                     text = _read(partial(draw, picture.size))
                     cost = time.monotonic() - begun

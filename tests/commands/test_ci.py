@@ -47,6 +47,10 @@ def test_every_script_of_the_page_is_tried_here() -> None:
 def test_a_change_is_archived_only_with_its_evidence(tmp_path: Path, programs: Path) -> None:
     world = make_world(tmp_path / "project", "- [ ] 1.1 Lay a stone\n")
     assert kinds(world.run_to_end()) == ["complete"]
+    early = run("archive.sh", world.root, programs, "grow")
+    assert early.returncode == 1
+    assert "! the work on grow is not in what is checked out" in early.stdout
+    assert not (tmp_path / "called").exists()
     run_git(world.root, "merge", "-q", "--ff-only", world.integration)
     run_git(world.root, "commit", "-q", "-am", "Tick grow")
     place = tmp_path / "clone"

@@ -109,6 +109,16 @@ echo "$name" > "$name.txt"; finish
 """
 
 
+def test_an_agent_that_ticks_boxes_in_the_checkout_makes_no_good_end(make: Make, tmp_path: Path) -> None:
+    world = make(plan(1, 2))
+    tick = 'sed -i "s/\\[ \\]/[x]/" "$BATON_PROJECT/openspec/changes/grow/tasks.md"\n'
+    code, text = run(world, script(tmp_path / "agent", tick))
+    assert code == 1
+    assert "complete: 2 of 2 done (2 ticked by hand)" in text
+    assert "2 of them during this run, by you or by an agent that strayed: so this ends with 1" in text
+    assert run(world, script(tmp_path / "agent", tick))[0] == 0, "what was ticked before is not this run's"
+
+
 def test_liars_failures_conflicts_and_seals_of_their_own(make: Make, tmp_path: Path) -> None:
     world = make(plan(1, 5))
     out = tmp_path / "out"

@@ -384,3 +384,14 @@ def test_the_command_says_each_thing_on_a_line(tmp_path: Path) -> None:
     assert baton(world.root, "clean", "shrink").returncode == 1
     fresh = make_world(tmp_path / "fresh")
     assert baton(fresh.root, "clean").stdout == "nothing to remove\n"
+
+
+def test_a_cache_that_a_check_left_keeps_no_worktree(tmp_path: Path) -> None:
+    """Nothing in the repository ignores it, and it is no work."""
+    check = "mkdir -p a/__pycache__ && touch a/__pycache__/x.pyc"
+    world = make_world(tmp_path / "project", config=f'[verify]\ncommands = ["{check}"]\n')
+    action = hand_outs(world.actions(capacity=1))[0]
+    settled = world.finish(action)
+    assert settled["state"] == "integrated"
+    assert settled.get("notices", []) == []
+    assert not Path(action["cwd"]).exists()

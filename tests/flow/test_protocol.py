@@ -221,6 +221,38 @@ def test_a_conflict_resolved_by_throwing_the_merge_away_does_not_seal(tmp_path: 
     assert code_of(lambda: world.seal(merge)) == "integration_not_merged"
 
 
+def test_a_conflict_that_is_committed_as_git_left_it_does_not_seal(tmp_path: Path) -> None:
+    world, (one, two, _) = conflicting(tmp_path)
+    world.finish(one, {"shared.txt": "first\nONE\nlast\n"})
+    world.finish(two, {"shared.txt": "first\nTWO\nlast\n"})
+    merge = next(item for item in hand_outs(world.actions()) if item["kind"] == "resolve_merge")
+    place = Path(merge["cwd"])
+    run_git(place, "add", "-A")
+    run_git(place, "commit", "-q", "--no-edit")
+    with pytest.raises(BatonError) as refused:
+        world.seal(merge)
+    assert (refused.value.code, "shared.txt" in refused.value.message) == ("conflict_markers", True)
+    world.work(merge, {"shared.txt": "first\nONE TWO\nlast\n"})
+    world.seal(merge)
+    assert world.reconcile(merge)["state"] == "integrated"
+
+
+def test_what_lies_in_the_way_of_a_merge_is_named_and_stops_nothing_else(tmp_path: Path) -> None:
+    """A build's output, which the other branch has committed: git will not overwrite it."""
+    world, (one, two, three) = conflicting(tmp_path)
+    world.finish(one, {"shared.txt": "first\nONE\nlast\n", "a/__pycache__/x.pyc": "1", "junk": "1"})
+    world.work(two, {"shared.txt": "first\nTWO\nlast\n"})
+    world.seal(two)
+    write_files(Path(str(two["cwd"])), {"a/__pycache__/x.pyc": "2"})
+    assert world.reconcile(two)["state"] == "conflicted"
+    again = only(world.actions())
+    assert again["kind"] == "recover"
+    assert "merge baton/grow/integration, to which git says" in again["prompt"]
+    world.work(again, {"junk": "mine"})
+    assert code_of(lambda: world.seal(again)) == "integration_not_merged"
+    assert world.finish(three)["state"] == "integrated"
+
+
 def test_two_branches_green_alone_and_red_together(tmp_path: Path) -> None:
     config = '[verify]\ncommands = ["sh check.sh"]\n'
     check = 'for name in callers/*; do read -r used < "$name"; test -e "$used" || exit 1; done\n'

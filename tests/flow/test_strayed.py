@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -121,3 +122,57 @@ def test_an_archived_change_is_called_by_its_name(tmp_path: Path) -> None:
     refused = baton_json(world.root, "audit", "2026-01-01-grow", code=1)["error"]
     assert "`baton audit grow` shows its evidence" in refused["hint"]
     assert "openspec/changes/grow," in refused["hint"]
+
+
+# A clone, where the integration branch is a remote's
+
+
+def clone(world: World, place: Path) -> World:
+    run_git(world.root, "add", "openspec")
+    run_git(world.root, "commit", "-q", "-m", "ticks")
+    run_git(place.parent, "clone", "-q", world.root.as_uri(), str(place))
+    return World(place, world.change, world.clock)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_clone_does_not_begin_without_the_work_that_a_remote_has(tmp_path: Path, packed: bool) -> None:
+    world = make_world(tmp_path / "project")
+    world.finish(hand_outs(world.actions(capacity=1))[0])
+    there = clone(world, tmp_path / "clone")
+    if packed:
+        run_git(there.root, "pack-refs", "--all")
+    (shown,) = there.status()["attention"]
+    assert shown["reason"] == "integration_elsewhere"
+    with pytest.raises(BatonError) as refused:
+        there.actions()
+    assert refused.value.code == "integration_elsewhere"
+    words = refused.value.hint.removeprefix("take it: ").removesuffix(", then call again").split(" ")
+    assert words[0] == "git"
+    run_git(there.root, *words[1:])
+    assert there.status()["attention"] == []
+    assert there.ticket("1.1")["status"] == "integrated"
+    assert there.run_to_end()["state"] == "complete"
+    assert sorted(path.name for path in there.root.glob("*.txt")) == []
+    assert baton(there.root, "land").returncode == 0
+    assert sorted(path.name for path in there.root.glob("*.txt")) == ["1.1.txt", "1.2.txt", "2.1.txt"]
+
+
+def test_a_clone_of_what_has_landed_needs_no_branch(tmp_path: Path) -> None:
+    world = make_world(tmp_path / "project")
+    world.finish(hand_outs(world.actions(capacity=1))[0])
+    run_git(world.root, "merge", "-q", world.integration)
+    there = clone(world, tmp_path / "clone")
+    assert there.status()["attention"] == []
+    assert hand_outs(there.actions())
+
+
+def test_a_copy_with_work_in_flight_is_refused_before_it_commits_into_the_original(tmp_path: Path) -> None:
+    world = make_world(tmp_path / "project")
+    action = hand_outs(world.actions(capacity=1))[0]
+    shutil.copytree(world.root, tmp_path / "copy", symlinks=True)
+    before = run_git(world.root, "for-each-ref")
+    with pytest.raises(BatonError) as refused:
+        World(tmp_path / "copy", world.change, world.clock).actions()
+    assert refused.value.code == "foreign_worktree"
+    assert run_git(world.root, "for-each-ref") == before
+    assert world.finish(action)["state"] == "integrated"

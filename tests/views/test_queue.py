@@ -350,8 +350,8 @@ def test_what_baton_itself_does_just_now() -> None:
 
 
 def test_an_agent_that_its_drive_has_yet_to_settle_is_not_running() -> None:
-    gone = held(agent="drive-7-1", agent_gone=True)
-    checked = held(agent="drive-7-2", agent_gone=True, busy={"with": "seal", "since": iso(NOW - 31)})
+    gone = held(agent="drive-7-1", gone="agent")
+    checked = held(agent="drive-7-2", gone="agent", busy={"with": "seal", "since": iso(NOW - 31)})
     tickets = [ticket("1.1", "A", "in_flight", assignment=gone), ticket("1.2", "B", "in_flight", assignment=checked)]
     text = view(change(section("1", "All", *tickets)), width=120)
     assert "its agent has ended, to be checked" in text

@@ -127,7 +127,7 @@ def test_a_picture_is_cut_to_the_rows_and_drawn_anew_after_a_resize(
     assert sizes == [(80, 10), (40, 5)]
 
 
-def test_ages_are_drawn_at_a_slow_beat(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ages_are_drawn_each_second_where_that_is_cheap(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr(watch.time, "monotonic", lambda: now[0])
     drawn: list[float] = []
@@ -135,8 +135,26 @@ def test_ages_are_drawn_at_a_slow_beat(terminal: Terminal, monkeypatch: pytest.M
     def later(seconds: float) -> Step:
         return lambda: now.__setitem__(0, now[0] + seconds)
 
-    watch.on_screen(lambda _size: drawn.append(now[0]) or "x\n", lambda: 0, waits(*[later(watch.BEAT / 4)] * 9))  # type: ignore[func-returns-value]
-    assert drawn == [100.0, 100.0 + watch.BEAT, 100.0 + 2 * watch.BEAT]
+    watch.on_screen(lambda _size: drawn.append(now[0]) or "x\n", lambda: 0, waits(*[later(watch.TICK / 2)] * 5))  # type: ignore[func-returns-value]
+    assert drawn == [100.0, 100.0 + watch.TICK, 100.0 + 2 * watch.TICK]
+
+
+def test_ages_of_a_costly_picture_are_drawn_seldom(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(watch, "REST", 25)
+    monkeypatch.setattr(watch.time, "monotonic", lambda: now[0])
+    drawn: list[float] = []
+
+    def draw(_size: watch.Size) -> str:
+        drawn.append(now[0])
+        now[0] += 1.0  # so long it takes
+        return "x\n"
+
+    def later() -> None:
+        now[0] += watch.BEAT / 2
+
+    watch.on_screen(draw, lambda: 0, waits(*[later] * 6))
+    assert len(drawn) == 4, "the first, one a tick after it, and then one a beat"
 
 
 def test_a_costly_picture_is_drawn_less_often(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,8 +68,9 @@ def isolation(context: Context, assignment: Assignment) -> dict[str, str]:
     said = leak(assignment.attempt.checkout, snapshot(context), own)
     if said is None:
         return {}
-    running = [item.ticket for item in assignments.of_change(context.store, assignment.change, [State.CLAIMED])]
-    return {"isolation": f"{said}; in flight: {', '.join(running[:5])}" if running else said}
+    claimed = assignments.of_change(context.store, assignment.change, [State.CLAIMED])
+    others = [item.ticket for item in claimed if item.id != assignment.id]
+    return {"isolation": f"{said}; at work since: {', '.join(at_most([assignment.ticket, *others], 5))}"}
 
 
 def _tasks_file(context: Context, change: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from baton_cli import process
 from baton_cli.context import Context
 from baton_cli.core import integration
+from baton_cli.core.listing import named
 from baton_cli.core.prompt import shorten
 from baton_cli.git import repo, worktree
 from baton_cli.provision import provision
@@ -71,8 +72,8 @@ def judge(context: Context, question: Question, place: Callable[[], Path], setup
             failed = f"`{command}` is red on the merged tree (log {here})" + (f": {said}" if said else "")
             break
         ran.append(command)
-    if ran and failed is None and repo.against_head(path)[1]:
-        failed = "the checks changed tracked files on the merged tree"
+    if ran and failed is None and (edited := repo.against_head(path)[1]):
+        failed = f"the checks changed tracked files on the merged tree: {named(edited)}"
     record = integration.gate_record(question.tree, question.onto, checks)
     return Gate(record, failed, tuple(ran), tuple(question.by_receipt))
 

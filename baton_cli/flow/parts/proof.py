@@ -12,6 +12,7 @@ import baton_cli
 from baton_cli import process
 from baton_cli.core import prompt
 from baton_cli.core.globs import matching
+from baton_cli.core.listing import named
 from baton_cli.errors import BatonError
 from baton_cli.git import repo
 from baton_cli.git.run import version
@@ -61,10 +62,11 @@ def prove(
     _unprotected(packet, changed)
     state = _clean(path)
     ran = run_checks(cwd, packet["checks"], log, tell)
-    if repo.against_head(path) != (head, ()):
+    now, edited = repo.against_head(path)
+    if (now, edited) != (head, ()):
         raise BatonError(
             "checks_changed_files",
-            "the checks changed HEAD or tracked files",
+            f"the checks changed tracked files: {named(edited)}" if edited else f"the checks moved HEAD to {now[:12]}",
             "make the checks leave the tree alone, or commit what they write",
         )
     return Proof(head, changed, state, tuple(ran))
@@ -75,7 +77,7 @@ def _unprotected(packet: Mapping[str, Any], changed: Sequence[str]) -> None:
     if touched:
         raise BatonError(
             "protected_path",
-            f"the branch changes {', '.join(touched[:5])}",
+            f"the branch changes {named(touched)}",
             "take that change out of the branch: Baton ticks tasks.md itself",
         )
 
@@ -84,10 +86,9 @@ def _clean(path: Path) -> repo.Cleanliness:
     state = repo.cleanliness(path)
     dirty = (*state.changed, *state.untracked)
     if dirty:
-        shown = ", ".join(dirty[:8]) + (f" and {len(dirty) - 8} more" if len(dirty) > 8 else "")
         raise BatonError(
             "dirty_worktree",
-            f"not committed: {shown}",
+            f"not committed: {named(dirty, 8)}",
             "commit these files (or delete or .gitignore what does not belong), then seal again",
         )
     return state

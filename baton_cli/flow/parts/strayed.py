@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import glob
+import shlex
+from pathlib import Path
+
 from baton_cli import openspec
 from baton_cli.context import Context
+from baton_cli.core import names
 from baton_cli.core.facts import Change
 from baton_cli.errors import BatonError
 from baton_cli.flow.parts.tickets import Loaded
@@ -73,10 +78,47 @@ def _closed(context: Context) -> list[Change]:
 
 
 def refusal(context: Context, loaded: Loaded) -> BatonError | None:
-    """Why this change must not begin: its ticked boxes were ticked for the merged work of a change that is gone.
+    """Why this change must not begin: begun now it would lack work that is there, and call the boxes of that work ticked
+    by hand."""
+    return _fetched(context, loaded.change) or _renamed(context, loaded)
 
-    Begun all the same it would lack that work, and call those boxes ticked by hand.
-    """
+
+def _fetched(context: Context, change: str) -> BatonError | None:
+    """Its integration branch is only in a remote, as it is in a clone."""
+    name = names.integration_branch(context.config.branch_prefix, change)
+    if not _mentioned(context.project.common_dir, name):
+        return None
+    from baton_cli.git import repo  # most looks ask git nothing
+
+    repository = context.project.repository
+    try:
+        if f"refs/heads/{name}" in repo.refs(repository, f"refs/heads/{name}"):
+            return None
+        found = sorted(repo.not_merged(repository, [f"refs/remotes/*/{name}"], "HEAD"))
+    except BatonError:
+        return None
+    if not found:
+        return None
+    remote = found[0].removeprefix("refs/remotes/")
+    return BatonError(
+        "integration_elsewhere",
+        f"the work on {change} is on {remote}, and there is no {name} here to go on with",
+        f"take it: git branch --no-track {shlex.quote(name)} {shlex.quote(remote)}, then call again",
+    )
+
+
+def _mentioned(common_dir: Path, name: str) -> bool:
+    """Whether a remote may have a branch of this name: what git's files say without a process of its own."""
+    if any(common_dir.glob(f"refs/remotes/*/{glob.escape(name)}")):
+        return True
+    try:
+        return f"/{name}\n".encode() in (common_dir / "packed-refs").read_bytes()
+    except OSError:
+        return False
+
+
+def _renamed(context: Context, loaded: Loaded) -> BatonError | None:
+    """Its ticked boxes were ticked for the merged work of a change whose folder is gone."""
     ticked = {ticket.fingerprint for ticket in loaded.plan.document.tickets if ticket.done}
     if not ticked:
         return None

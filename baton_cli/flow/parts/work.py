@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -48,12 +49,22 @@ def _last_sign(context: Context, assignment: Assignment) -> float:
     return max(attempt.evidence_at, moved) if moved > assignment.prepared_at else attempt.evidence_at
 
 
-def _is_gone(context: Context, assignment: Assignment) -> bool:
-    """Whether the agent that a `drive` started has ended, and the drive is still busy with what others left."""
+def _gone(context: Context, assignment: Assignment) -> str | None:
+    """Who of a `drive` is gone: its `agent` (it has ended, and the drive is busy with what others left), or the `drive`
+    itself (it was killed)."""
     agent = assignment.attempt.agent
     if assignment.state is not State.CLAIMED or agent is None or not names.is_driven(agent):
-        return False
-    return next(context.project.drives.glob(f"*.{agent}.json"), None) is None
+        return None
+    file = next(context.project.drives.glob(f"*.{agent}.json"), None)
+    if file is None:
+        return "agent"
+    from baton_cli import locks
+
+    try:
+        found = json.loads(file.read_bytes())["drive"]
+        return "drive" if locks.certainly_gone(found) else None
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
 
 
 def behind(view: TicketView, find: Callable[[str], Assignment | None]) -> Assignment | None:
@@ -77,7 +88,7 @@ def assignment_value(context: Context, assignment: Assignment) -> dict[str, Any]
         "session": attempt.session,
         "ended": attempt.terminal,
         "note": shorten(attempt.note, NOTE) if attempt.note else None,
-        "agent_gone": _is_gone(context, assignment),
+        "gone": _gone(context, assignment),
         "state_since": iso(assignment.state_since),
         "since": iso(attempt.claimed_at),
         "last_evidence_at": iso(_last_sign(context, assignment)),
