@@ -11,5 +11,6 @@ def abandon(
     project: cli.ProjectOption = None,
     json: cli.JsonOption = False,
 ) -> None:
-    """Give an assignment up. Its branch and worktree stay; the ticket is free again."""
+    """Give an assignment up. Its branch and worktree stay; the ticket is free again, and a drive that runs hands it out
+    anew at once (`pause` or `skip` before, if it should not)."""
     cli.decide("abandon", ticket, why, project, json)

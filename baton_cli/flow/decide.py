@@ -43,7 +43,7 @@ def finish(context: Context, change: Change, view: TicketView, decision: str, wh
         raise BatonError(
             "already_finished",
             f"{view.key} is {view.status.value} already",
-            "nothing to do; `baton reopen` takes it back",
+            "`baton reopen` takes it back into the plan",
         )
     held, by = view.assignment, who(context)
     with _on_branch(context, change, view, decision, by, why) as commit:
@@ -77,7 +77,8 @@ def outcome(context: Context, views: Sequence[TicketView], key: str, decision: s
         yield f"its branch and worktree are kept: {begun[-1].branch}"
         if begun[-1].attempt.settled_at is None:
             yield "an agent may still be at work on it: what it does counts no longer"
-        if decision == "abandon":
+        tip = repo.resolve(context.project.repository, f"refs/heads/{begun[-1].branch}")
+        if decision == "abandon" and tip not in (None, begun[-1].base):
             yield f"to go on with it, merge it into the next worktree of this ticket: git merge {shlex.quote(begun[-1].branch)}"
     done = assignments.of_change(context.store, change, (State.INTEGRATED,)) if decision == "reopen" else ()
     if any(one.ticket_id == view.ticket_id for one in done):
@@ -141,7 +142,7 @@ def pause(context: Context, change: Change, why: str | None) -> None:
     """
     name, by = "resume" if why is None else "pause", who(context)
     if why is None and change.paused is None:
-        raise BatonError("not_paused", f"{change.change} is not paused", "nothing to do")
+        raise BatonError("not_paused", f"{change.change} is not paused", "see `baton status`")
     with context.store.transaction():
         store_plans.set_paused(context.store, change.change, None if why is None else f"{by}: {why}")
         events.append(context.store, context.now(), change.change, name, cause=by, detail=why)

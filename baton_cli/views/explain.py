@@ -8,7 +8,7 @@ from typing import Any
 from baton_cli.views.grid import DONE
 from baton_cli.views.page import Line, Page, page, paint
 from baton_cli.views.queue_now import standing, ways
-from baton_cli.views.words import count, joined, listed, moment, plain, prose, short, shown
+from baton_cli.views.words import count, happened, joined, listed, moment, plain, prose, short, shown
 
 NAME = 11  # cells of a fact's name
 LOGS = 8
@@ -116,14 +116,14 @@ def _history(value: Mapping[str, Any], paper: Page) -> Iterable[Line]:
         return
     yield []
     yield [("  history", "dim")]
-    width = max(len(plain(event["name"])) for event in value["events"])
+    width = max(len(happened(event)) for event in value["events"])
     for event in value["events"]:
         number = f"#{event['attempt']}" if event.get("attempt") is not None else ""
         cause = plain(event.get("cause")) if event.get("cause") else ""
         why = ": ".join(part for part in (cause, prose(event.get("detail"))) if part)
         line: Line = [
             (f"  {moment(event['at'])}  ", "dim"),
-            (f"{number:<3} {plain(event['name']):<{width}}  ", ""),
+            (f"{number:<3} {happened(event):<{width}}  ", ""),
             (why, "dim"),
         ]
         yield paper.clip(line, max(paper.width, 60))

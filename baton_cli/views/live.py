@@ -76,8 +76,16 @@ def line_of(event: Value) -> Line:
     line: Line = [(state.ljust(STATE + 2), COLOURS.get(state, "red")), (named, ""), (f"  ({tail})", "dim")]
     if state != "integrated":
         line.append((f"  {prose(event['detail'])}", ""))
-        line.append((f"  log {shown(event['log'])}", "dim"))
+        line.append((f"  log {shown(_from_here(str(event['log'])))}", "dim"))
     return line
+
+
+def _from_here(path: str) -> str:
+    """A path as it would be typed in the current folder, if it is below that."""
+    try:
+        return path.removeprefix(os.path.join(os.getcwd(), ""))
+    except OSError:  # the folder is gone
+        return path
 
 
 def stands(progress: Value) -> str:

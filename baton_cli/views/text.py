@@ -7,7 +7,7 @@ from typing import Any
 
 from baton_cli.output import escape
 from baton_cli.views.text_plan import plan_text
-from baton_cli.views.words import count, finished, joined, moment, plain, prose, short, shown, unproved
+from baton_cli.views.words import count, finished, happened, joined, moment, plain, prose, short, shown, unproved
 
 __all__ = ["actions_text", "init_text", "log_text", "plan_text", "receipt_text", "settled_text"]
 
@@ -115,7 +115,7 @@ def log_text(answer: Value) -> str:
             *([shown(event["change"])] if every else []),
             short(event.get("ticket") or ""),
             f"#{event['attempt']}" if event.get("attempt") is not None else "",
-            plain(event["name"]),
+            happened(event),
         ]
         for event in events
     ]

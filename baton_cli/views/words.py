@@ -102,3 +102,9 @@ def standing_why(held: Mapping[str, Any]) -> str:
     """What is said of unfinished work; what somebody noted of its agent's bad end comes last, as a quotation."""
     note = f"noted: {prose(held['note'])}" if held.get("note") and held.get("ended") not in (None, "completed") else ""
     return "; ".join(part for part in (prose(held.get("detail")), note) if part)
+
+
+def happened(event: Mapping[str, Any]) -> str:
+    """What an event is called for a person: `unknown` after a good end is no alarm."""
+    left = event["name"] == "unknown" and event.get("cause") == "left_unsealed"
+    return "to be checked" if left else plain(event["name"])

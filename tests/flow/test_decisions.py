@@ -18,7 +18,7 @@ from baton_cli.operator import Operator
 from baton_cli.store.db import Store
 from tests import invariants
 from tests.conftest import run_git
-from tests.kit import World, hand_outs, make_world
+from tests.kit import World, baton, hand_outs, make_world
 
 
 @pytest.fixture
@@ -52,6 +52,19 @@ def test_a_decision_ends_the_work_that_it_replaces(world: World, decision: str) 
     assert refused(lambda: world.seal(action)) == "invalid_transition"
     assert run_git(world.root, "rev-parse", action["branch"]) == head
     invariants.check(world)
+
+
+def test_what_was_given_up_can_be_taken_up_again(world: World) -> None:
+    action = hand_outs(world.actions(capacity=1))[0]
+    assert "git merge" not in baton(world.root, "abandon", "1.1", "--why", "no").stdout
+    action = hand_outs(world.actions(capacity=1))[0]
+    world.work(action)
+    said = baton(world.root, "abandon", "1.1", "--why", "no").stdout
+    again = hand_outs(world.actions(capacity=1))[0]
+    words = said.partition("next worktree of this ticket: ")[2].splitlines()[0].split(" ")
+    run_git(Path(again["cwd"]), *words[1:])
+    world.seal(again)
+    assert world.reconcile(again)["state"] == "integrated"
 
 
 def test_a_box_that_cannot_be_unticked_stays_finished(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
