@@ -57,6 +57,7 @@ def test_a_decision_ends_the_work_that_it_replaces(world: World, decision: str) 
 def test_what_was_given_up_can_be_taken_up_again(world: World) -> None:
     action = hand_outs(world.actions(capacity=1))[0]
     assert "git merge" not in baton(world.root, "abandon", "1.1", "--why", "no").stdout
+    world.clock.seconds += 60
     action = hand_outs(world.actions(capacity=1))[0]
     world.work(action)
     said = baton(world.root, "abandon", "1.1", "--why", "no").stdout
