@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -106,7 +107,7 @@ def test_done_says_when_its_box_could_not_be_ticked(world: World, monkeypatch: p
     assert "- [x] 1.1" in world.tasks.read_text()
 
 
-def test_no_git_call_inside_a_write_transaction(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_git_call_inside_a_write_transaction(world: World) -> None:
     open_now: list[bool] = []
     transaction, execute, calls = Store.transaction, run._execute, []
 
@@ -123,8 +124,13 @@ def test_no_git_call_inside_a_write_transaction(world: World, monkeypatch: pytes
         calls.append((bool(open_now), list(argv)))
         return execute(argv, *args, **more)
 
-    monkeypatch.setattr(Store, "transaction", watched)
-    monkeypatch.setattr(run, "_execute", guarded)
+    with mock.patch.object(Store, "transaction", watched), mock.patch.object(run, "_execute", guarded):
+        _every_verb_that_writes(world)
+    assert len(calls) > 100
+    assert [argv for inside, argv in calls if inside] == []
+
+
+def _every_verb_that_writes(world: World) -> None:
     first = hand_outs(world.actions(capacity=2))
     world.bind(first[0], "a")
     world.reconcile(first[0], "failed")
@@ -142,5 +148,3 @@ def test_no_git_call_inside_a_write_transaction(world: World, monkeypatch: pytes
     run_git(world.root, "commit", "-q", "-m", "meanwhile")
     with contexts.opened(world.project, create=True, clock=world.clock) as surroundings:
         assert Finisher(surroundings).land(world.change)["merged"]
-    assert len(calls) > 100
-    assert [argv for inside, argv in calls if inside] == []

@@ -175,8 +175,8 @@ class Walk:
             run_git(place, "rm", "-q", "-f", "--ignore-unmatch", "red", "left", "right")
             for name in ("red", "left", "right"):
                 (place / name).unlink(missing_ok=True)
-            conflicts = run_git(place, "ls-files", "--unmerged")
-            write_files(place, {"shared" if conflicts else odd: f"{self.number}\n", f"own-{self.number}": ""})
+            conflicts = run_git(place, "diff", "--name-only", "--diff-filter=U").split()
+            write_files(place, dict.fromkeys((*(conflicts or [odd]), f"own-{self.number}"), f"{self.number}\n"))
             run_git(place, "add", "-A")
             run_git(place, "commit", "-q", "-m", "repair")
             if self.call(self.refusals, lambda: self.world.seal(action)) is None:

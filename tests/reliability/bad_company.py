@@ -65,8 +65,8 @@ def main() -> int:
         person(Path(os.environ["BATON_PROJECT"]), dice, ticket)
     if conduct == "lie":
         return 0
-    if git("ls-files", "--unmerged"):
-        Path("shared").write_text(f"{ticket} {attempt}\n")
+    for conflict in git("diff", "--name-only", "--diff-filter=U").split():
+        Path(conflict).write_text(f"{ticket} {attempt}\n")
     Path(f"{ticket}-{attempt}.txt").write_text("done\n")
     if conduct == "crash":
         os.kill(os.getpid(), signal.SIGKILL)

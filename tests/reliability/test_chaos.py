@@ -115,6 +115,8 @@ class Chaos(Walk):
             run_git(place, "reset", "-q", "--hard", base)
         if not run_git(place, "ls-files", "--unmerged"):
             run_git(place, "checkout", "-q", base, "--", "openspec")
+            for name in run_git(place, "grep", "-l", "^<<<<<<< ", check=False).split():  # somebody committed a conflict
+                (place / name).write_text(f"resolved for {action['ticket']}\n")
 
     # -- the person -----------------------------------------------------------------------------------------------
 
