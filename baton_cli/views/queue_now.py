@@ -14,6 +14,7 @@ from baton_cli.views.words import age, count, joined, listed, plain, prose, seco
 TICKETS = 4  # shown of one reason
 RUNNING = 10  # shown in flight
 WHO_MOST = 24
+NOT_BEGUN = ("record_lost", "change_renamed", "integration_elsewhere")  # then to start it is no advice
 MOMENT = 1  # seconds for which a lock is held on the way to something else
 GONE = {"agent": "its agent has ended, to be checked", "drive": "its drive was killed: another drive takes it up"}
 BUSY = {"prepare": "being set up", "seal": "being sealed", "integrate": "being integrated"}
@@ -158,7 +159,7 @@ def _idle(change: Mapping[str, Any], grid: Grid) -> list[Line]:
     ready = change["progress"].get("ready", 0)
     if not ready or change.get("paused") is not None:
         return []
-    if any(action.get("reason") in ("record_lost", "change_renamed") for action in change.get("attention", ())):
+    if any(action.get("reason") in NOT_BEGUN for action in change.get("attention", ())):
         return []
     if not change.get("integration_branch"):
         name, quoted = shown(change["change"]), shown(shlex.quote(str(change["change"])))
