@@ -173,6 +173,8 @@ def _usage(error: Any) -> NoReturn:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "baton"
     hint = f"did you mean '{sorted(possible)[0]}'?" if possible else f"see '{path} --help'"
+    if type(error).__name__ == "NoSuchOption" and not possible:
+        hint += "; a name that begins with - comes last, behind --"
     if path == "baton" and getattr(error, "option_name", "") in ("--json", "--project"):
         hint = f"options follow the command: baton status {error.option_name} ..."
     raise BatonError("usage", said[:1].lower() + said[1:], hint, USAGE) from error

@@ -77,13 +77,21 @@ def _bytes(path: Path) -> bytes:
 
 def _tips(project: Project, change: str, refs: dict[str, str]) -> dict[str, str]:
     """Where to begin: what is checked out, and the integration branch as it is here, else as it was fetched."""
-    name = names.integration_branch(configuration.load(project.root).branch_prefix, change)
+    name = names.integration_branch(_prefix(project), change)
     own = f"refs/heads/{name}"
     found = {"HEAD": repo.head(project.repository).oid}
     if own in refs:
         return {**found, own: refs[own]}
     remote = {ref: oid for ref, oid in refs.items() if ref.startswith("refs/remotes/") and ref.endswith(f"/{name}")}
     return {**found, **remote}
+
+
+def _prefix(project: Project) -> str:
+    """How Baton's branches begin. A proof from git alone does not hang on a mistake elsewhere in the settings."""
+    try:
+        return configuration.load(project.root).branch_prefix
+    except BatonError:
+        return configuration.Config().branch_prefix
 
 
 def _short(ref: str) -> str:

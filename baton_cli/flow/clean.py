@@ -9,6 +9,7 @@ from pathlib import Path
 from baton_cli import project as projects
 from baton_cli.context import Context
 from baton_cli.core import integration, names
+from baton_cli.core.actions import iso
 from baton_cli.core.facts import Change
 from baton_cli.core.lifecycle import Assignment, State
 from baton_cli.errors import BatonError
@@ -71,7 +72,11 @@ def _assignment(context: Context, assignment: Assignment, done: Cleaned) -> None
         done.keep("branch", name, f"it is {assignment.state.value}")
         return
     if assignment.attempt.settled_at is None and assignment.attempt.lease_expires_at > context.now():
-        done.keep("branch", name, "its agent has not ended yet")
+        done.keep(
+            "branch",
+            name,
+            f"its agent has not ended yet, or nobody said so; its lease ends at {iso(assignment.attempt.lease_expires_at)}",
+        )
         return
     with holding.assignment(context, assignment.id, wait=False) as held:
         why = "it is in use just now"

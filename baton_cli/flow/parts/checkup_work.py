@@ -123,6 +123,8 @@ def _unlinked(project: Project, path: Path, *, repair: bool) -> Finding:
             f"move {project.worktrees} away before Baton is used in the copy: its work is the original's",
         )
     said = f"git does not find {path} any more (was the project moved?)"
+    if not admin.is_dir() and path.name in OWN:
+        return Finding(NOTE, "husk", f"{path} is Baton's own and git has no record of it: the next call makes it anew")
     if not admin.is_dir():
         said, fix = f"git has no record of {path} any more", "take what you need from its files, then move it away"
         return Finding(ERROR, "worktree_lost", said, fix)
