@@ -15,6 +15,7 @@ import typer
 from baton_cli import context, invocation, output, repository
 from baton_cli import project as projects
 from baton_cli.context import Context
+from baton_cli.core.listing import named
 from baton_cli.errors import USAGE, BatonError
 from baton_cli.project import Project
 
@@ -163,8 +164,7 @@ def which_change(project: Project, named: str | None, *, archived: bool = False)
 
 def _unclear(changes: Sequence[str], hint: str) -> BatonError:
     """Several changes, or none, where one was meant."""
-    more = f" and {len(changes) - 5} more" if len(changes) > 5 else ""
-    said = f"this project has {len(changes)} changes: {', '.join(changes[:5])}{more}"
+    said = f"this project has {len(changes)} changes: {named(changes)}"
     return BatonError("which_change", said if changes else "there is no change in openspec/changes", hint, USAGE)
 
 

@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from baton_cli.core import canonical
+from baton_cli.core.listing import named
 from baton_cli.core.patterns import late
 from baton_cli.errors import BatonError
 
@@ -87,8 +88,8 @@ def _below(top: Path) -> str | None:
     """A hint where projects lie in sub-folders of the repository."""
     found = [path.parent for depth in ("*", "*/*") for path in sorted(top.glob(f"{depth}/openspec"))]
     inside = [path.relative_to(top).as_posix() for path in found if holds_project(path)]
-    named = ", ".join(map(shlex.quote, inside[:3])) + (f" and {len(inside) - 3} more" if len(inside) > 3 else "")
-    return f"name one of its projects with --project: {named}" if inside else None
+    quoted = [shlex.quote(path) for path in inside]
+    return f"name one of its projects with --project: {named(quoted, 3)}" if inside else None
 
 
 def holds_project(root: Path, *, recorded: bool = False) -> bool:

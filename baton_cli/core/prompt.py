@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from baton_cli.core import canonical
+from baton_cli.core.listing import named
 
 PROMPT_LIMIT = 900
 LEAST = 40  # characters of the ticket's text that are told whatever else there is
@@ -86,7 +87,6 @@ def resolve_merge(
     others: Sequence[str],
 ) -> str:
     """The prompt for a merge conflict that is in progress in the assignment's own worktree."""
-    named = ", ".join(files[:5]) + (f" and {len(files) - 5} more" if len(files) > 5 else "")
     head = [
         f"Work only in {cwd} (cd there first). A merge is in progress there.",
         "Resolve the conflicts in {}: keep what both sides mean, then git add and git commit.",
@@ -96,7 +96,7 @@ def resolve_merge(
     tail = _tail(seal_command, seconds, closing_check=False)
     room = _room((*head, *tail))
     third = min(room // 3, (room - LEAST - 1) // 2)  # files, other tickets and the ticket's text share what is left
-    head[1] = head[1].format(shorten(named, min(160, third)))
+    head[1] = head[1].format(shorten(named(files), min(160, third)))
     if others:
         head[3] = f"Ticket {key}, in conflict with {shorten(', '.join(others[:3]), min(120, third))}:"
     return _compose(head, text, tail)

@@ -187,6 +187,15 @@ def conflicting(tmp_path: Path) -> tuple[World, list[dict[str, object]]]:
     return world, hand_outs(world.actions())
 
 
+def conflict_handed_out(tmp_path: Path) -> tuple[World, dict[str, Any], Path]:
+    """Two that changed the same line; the action for the second, and where its merge is in progress."""
+    world, (one, two, _) = conflicting(tmp_path)
+    world.finish(one, {"shared.txt": "first\nONE\nlast\n"})
+    world.finish(two, {"shared.txt": "first\nTWO\nlast\n"})
+    merge = next(item for item in hand_outs(world.actions()) if item["kind"] == "resolve_merge")
+    return world, merge, Path(merge["cwd"])
+
+
 def test_a_conflict_is_resolved_in_the_assignments_worktree_while_others_integrate(tmp_path: Path) -> None:
     world, (one, two, three) = conflicting(tmp_path)
     before = invariants.checkout(world.root)
@@ -211,22 +220,14 @@ def test_a_conflict_is_resolved_in_the_assignments_worktree_while_others_integra
 
 
 def test_a_conflict_resolved_by_throwing_the_merge_away_does_not_seal(tmp_path: Path) -> None:
-    world, (one, two, _) = conflicting(tmp_path)
-    world.finish(one, {"shared.txt": "first\nONE\nlast\n"})
-    world.finish(two, {"shared.txt": "first\nTWO\nlast\n"})
-    merge = next(item for item in hand_outs(world.actions()) if item["kind"] == "resolve_merge")
-    place = Path(merge["cwd"])
+    world, merge, place = conflict_handed_out(tmp_path)
     run_git(place, "merge", "--abort")
     world.work(merge, {"more.txt": "more\n"})
     assert code_of(lambda: world.seal(merge)) == "integration_not_merged"
 
 
 def test_a_conflict_that_is_committed_as_git_left_it_does_not_seal(tmp_path: Path) -> None:
-    world, (one, two, _) = conflicting(tmp_path)
-    world.finish(one, {"shared.txt": "first\nONE\nlast\n"})
-    world.finish(two, {"shared.txt": "first\nTWO\nlast\n"})
-    merge = next(item for item in hand_outs(world.actions()) if item["kind"] == "resolve_merge")
-    place = Path(merge["cwd"])
+    world, merge, place = conflict_handed_out(tmp_path)
     run_git(place, "add", "-A")
     run_git(place, "commit", "-q", "--no-edit")
     with pytest.raises(BatonError) as refused:
